@@ -1,0 +1,1 @@
+//! What a sync does, step by step.
