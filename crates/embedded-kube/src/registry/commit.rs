@@ -1,0 +1,68 @@
+//! Makes writes durable in batches: one thread, one commit for all that came while the last one ran.
+//!
+//! Main type: [`Committer`]. It knows revisions and bytes, not objects.
+
+use crate::store::{Store, Write};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use tokio::sync::watch;
+
+/// What is durable so far, or why nothing more will be.
+#[derive(Clone, Debug, Default)]
+struct Progress {
+    revision: u64,
+    failure: Option<String>,
+}
+
+/// The commit thread of a durable store; nothing for the store in memory.
+pub struct Committer {
+    progress: Option<watch::Receiver<Progress>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Committer {
+    /// The sender takes writes in revision order; dropping it ends the thread after the last batch.
+    pub fn start(store: Arc<dyn Store>, revision: u64) -> (Self, Option<mpsc::Sender<Write>>) {
+        if !store.is_durable() {
+            return (Self { progress: None, thread: None }, None);
+        }
+        let (sender, receiver) = mpsc::channel();
+        let (done, progress) = watch::channel(Progress { revision, failure: None });
+        let thread = std::thread::Builder::new().name("store-commit".into()).spawn(move || run(store.as_ref(), &receiver, &done));
+        let thread = thread.expect("the system can start a thread at start-up");
+        (Self { progress: Some(progress), thread: Some(thread) }, Some(sender))
+    }
+
+    /// Returns when every write up to `revision` survives a crash.
+    pub async fn durable(&self, revision: u64) -> Result<(), String> {
+        let Some(progress) = &self.progress else { return Ok(()) };
+        let mut progress = progress.clone();
+        let state = progress.wait_for(|p| p.revision >= revision || p.failure.is_some()).await;
+        match state {
+            Ok(p) if p.revision >= revision => Ok(()),
+            Ok(p) => Err(p.failure.clone().unwrap_or_default()),
+            Err(_) => Err("the store was closed".to_owned()),
+        }
+    }
+
+    /// The thread to join after the sender was dropped.
+    pub fn take_thread(&mut self) -> Option<JoinHandle<()>> {
+        self.thread.take()
+    }
+}
+
+fn run(store: &dyn Store, receiver: &mpsc::Receiver<Write>, done: &watch::Sender<Progress>) {
+    while let Ok(first) = receiver.recv() {
+        let mut batch = vec![first];
+        batch.extend(receiver.try_iter());
+        let revision = batch.last().map_or(0, |w| w.revision);
+        match store.commit(&batch) {
+            Ok(()) => done.send_modify(|p| p.revision = revision),
+            Err(error) => {
+                tracing::error!(%error, "the store refused a commit; nothing more will be acknowledged");
+                done.send_modify(|p| p.failure = Some(error.to_string()));
+                return;
+            }
+        }
+    }
+}

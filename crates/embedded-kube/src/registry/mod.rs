@@ -1,0 +1,128 @@
+//! The objects and the rules of writing them: optimistic locking, identity, generation, finalizers, field managers.
+//!
+//! Main type: [`Registry`], cheap to clone. HTTP handlers and the simulated controllers use the same methods. It knows no HTTP.
+//! Methods do not block on the disk: await [`Registry::durable`] with the returned revision before telling a client it is done.
+
+pub mod commit;
+pub mod options;
+pub mod state;
+pub mod stored;
+mod write;
+
+pub use options::{DeleteOptions, Deleted, FieldValidation, Part, Patch, Propagation, WriteOptions, Written};
+pub use state::{Change, Event, EventType, TooOld};
+pub use stored::{Meta, Stored};
+
+use crate::catalog::{Catalog, Resource};
+use crate::status::Status;
+use crate::store::{Store, StoreError};
+use commit::Committer;
+use jiff::Timestamp;
+use state::State;
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tiphys_apimachinery::{Gvk, Gvr, Object};
+use tokio::sync::mpsc;
+
+/// After a restart revisions continue this far above the last durable one, so that no revision a client saw of a write that was
+/// lost (never acknowledged) is given out a second time.
+const REVISION_GAP: u64 = 1_000;
+
+/// Tells the time for timestamps.
+pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// The objects of a cluster.
+#[derive(Clone)]
+pub struct Registry {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    state: RwLock<State>,
+    catalog: RwLock<Arc<Catalog>>,
+    committer: Committer,
+    now: Now,
+}
+
+impl Registry {
+    /// Loads the store.
+    pub fn open(store: Arc<dyn Store>, now: Now) -> Result<Self, StoreError> {
+        let loaded = store.load()?;
+        let revision = if loaded.revision > 0 { loaded.revision + REVISION_GAP } else { 0 };
+        let (committer, outbox) = Committer::start(store, revision);
+        let mut state = State::new(revision, outbox);
+        for (key, bytes) in loaded.entries {
+            let table = key.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
+            match Stored::from_bytes(bytes) {
+                Ok(stored) => state.load(&table, stored),
+                Err(error) => tracing::error!(%key, %error, "an object in the store is not JSON; it is left out"),
+            }
+        }
+        let catalog = Catalog::new(crate::catalog::builtin::resources());
+        let inner = Inner { state: RwLock::new(state), catalog: RwLock::new(Arc::new(catalog)), committer, now };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    pub fn now(&self) -> Timestamp {
+        (self.inner.now)()
+    }
+
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.inner.state.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(crate) fn lock(&self) -> RwLockWriteGuard<'_, State> {
+        self.inner.state.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// What is served now.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.inner.catalog.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    /// The revision of the last write.
+    pub fn revision(&self) -> u64 {
+        self.read().revision
+    }
+
+    /// Returns when every write up to `revision` survives a crash.
+    pub async fn durable(&self, revision: u64) -> Result<(), Status> {
+        self.inner.committer.durable(revision).await.map_err(Status::internal)
+    }
+
+    pub fn resource(&self, gvr: &Gvr) -> Result<Arc<Resource>, Status> {
+        self.catalog().resource(&gvr.group, &gvr.version, &gvr.resource).cloned().ok_or_else(Status::no_such_path)
+    }
+
+    pub fn resource_of_kind(&self, gvk: &Gvk) -> Option<Arc<Resource>> {
+        self.catalog().kind(gvk).cloned()
+    }
+
+    /// An empty namespace for cluster-scoped resources.
+    pub fn get(&self, gvr: &Gvr, namespace: &str, name: &str) -> Result<Arc<Object>, Status> {
+        let resource = self.resource(gvr)?;
+        Ok(self.get_stored(&resource, namespace, name)?.object())
+    }
+
+    pub fn get_stored(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Stored>, Status> {
+        let found = self.read().get(&resource.table, namespace, name).cloned();
+        found.ok_or_else(|| Status::not_found(&resource.group, &resource.resource, name))
+    }
+
+    /// The objects of a namespace (`None`: of all namespaces).
+    pub fn list(&self, gvr: &Gvr, namespace: Option<&str>) -> Result<Vec<Arc<Object>>, Status> {
+        let resource = self.resource(gvr)?;
+        let found = self.read().list(&resource.table, namespace);
+        Ok(found.iter().map(|s| s.object()).collect())
+    }
+
+    /// A consistent list and its revision.
+    pub fn list_stored(&self, resource: &Resource, namespace: Option<&str>) -> (u64, Vec<Arc<Stored>>) {
+        let state = self.read();
+        (state.revision, state.list(&resource.table, namespace))
+    }
+
+    /// Every change from now on, of every resource, in order. A change is in the channel before the call that made it returns.
+    pub fn subscribe(&self) -> mpsc::UnboundedReceiver<Event> {
+        self.lock().follow()
+    }
+}

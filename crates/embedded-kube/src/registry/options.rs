@@ -1,0 +1,106 @@
+//! How a request wants to be carried out. Plain values, made by the HTTP layer from query parameters or by in-process callers.
+
+use serde_json::Value;
+use std::sync::Arc;
+use tiphys_apimachinery::Object;
+
+use super::stored::Stored;
+
+/// What to do with fields the schema does not know and keys that appear twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    #[default]
+    Ignore,
+    Warn,
+    Strict,
+}
+
+/// Options of create, update and patch.
+#[derive(Clone, Debug, Default)]
+pub struct WriteOptions {
+    /// The field manager. Empty means "unknown".
+    pub manager: String,
+    pub dry_run: bool,
+    /// Server-side apply takes over fields of other managers.
+    pub force: bool,
+    pub validation: FieldValidation,
+    /// Things the request's decoder noticed (duplicate keys), judged by `validation` too.
+    pub findings: Vec<String>,
+}
+
+impl WriteOptions {
+    pub fn manager(name: &str) -> Self {
+        Self { manager: name.to_owned(), ..Self::default() }
+    }
+}
+
+/// What happens to the objects that a deleted object owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    Orphan,
+    Background,
+    Foreground,
+}
+
+/// Options of delete.
+#[derive(Clone, Debug, Default)]
+pub struct DeleteOptions {
+    pub propagation: Option<Propagation>,
+    pub grace_period_seconds: Option<i64>,
+    pub uid: Option<String>,
+    pub resource_version: Option<String>,
+    pub dry_run: bool,
+}
+
+/// A patch, by its media type.
+#[derive(Clone, Debug)]
+pub enum Patch {
+    Json(Value),
+    Merge(Value),
+    Strategic(Value),
+    /// Server-side apply.
+    Apply(Object),
+}
+
+/// Which part of an object a write is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Main,
+    Status,
+    /// `namespaces/finalize`: only `spec.finalizers` counts.
+    Finalize,
+    /// `deployments/scale` and the like: the object has been changed by the scale handler.
+    Scale,
+}
+
+impl Part {
+    /// As `managedFields[].subresource` says it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+            Self::Finalize => "finalize",
+            Self::Scale => "scale",
+        }
+    }
+}
+
+/// The outcome of a write.
+#[derive(Clone, Debug)]
+pub struct Written {
+    pub object: Arc<Object>,
+    pub stored: Arc<Stored>,
+    /// What to wait for until the write is durable; 0 when nothing was written.
+    pub revision: u64,
+    pub created: bool,
+    pub warnings: Vec<String>,
+}
+
+/// The outcome of a delete: removed at once, or marked and left to finalizers or the grace period.
+#[derive(Clone, Debug)]
+pub struct Deleted {
+    pub object: Arc<Object>,
+    pub stored: Arc<Stored>,
+    pub revision: u64,
+    pub removed: bool,
+}
