@@ -3,5 +3,9 @@
 //! Main types: [`types::Comparison`] (the cluster against Git) and what `sync` makes of it. It must not know how objects are
 //! rendered, read, watched or written, and has no clock: the time is an argument.
 
+pub mod error;
+mod gojson;
+pub mod health;
+pub mod marks;
 pub mod sync;
 pub mod types;

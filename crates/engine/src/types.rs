@@ -202,6 +202,8 @@ pub struct CompareRules {
     pub app_namespace: String,
     /// Name of the Application itself (the tracking name may carry the namespace as well).
     pub app_name: String,
+    /// Empty when it is not known.
+    pub app_uid: String,
     pub dest_server: String,
     /// Empty when the destination is given by its server.
     pub dest_name: String,
@@ -223,6 +225,7 @@ impl CompareRules {
             tracking,
             app_namespace: app_namespace.to_owned(),
             app_name: app_name.to_owned(),
+            app_uid: String::new(),
             dest_server: dest_server.to_owned(),
             dest_name: String::new(),
             dest_namespace: dest_namespace.to_owned(),

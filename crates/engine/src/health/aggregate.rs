@@ -1,0 +1,107 @@
+//! The health of an Application: the worst of its resources, and which ones are to blame.
+
+use crate::{
+    error::EngineError,
+    marks,
+    types::{CompareRules, Condition, ConditionType, Entry, Health, HealthStatus},
+};
+use tiphys_apimachinery::Object;
+
+/// How many resources a message names before it counts the rest.
+const CAUSES_NAMED: usize = 3;
+
+/// Sets the health of every entry and returns that of the Application, with a condition when some could not be read.
+pub fn aggregate(entries: &mut [Entry], rules: &CompareRules) -> (Health, Option<Condition>) {
+    let mut worst = HealthStatus::Healthy;
+    let mut causes: Vec<String> = Vec::new();
+    let (mut expected, mut any_live) = (false, false);
+    let mut errors = Errors::default();
+    for entry in entries.iter_mut() {
+        let skipped = entry.desired.as_ref().is_some_and(marks::is_skipped);
+        let hook = entry.live.as_ref().is_some_and(|live| marks::is_sync_hook(live));
+        if skipped || hook {
+            continue;
+        }
+        expected = true;
+        let Some(live) = entry.live.clone() else {
+            // What is missing shows as drift already; it does not make the rest unwell.
+            entry.health = Some(Health::new(HealthStatus::Missing, ""));
+            continue;
+        };
+        any_live = true;
+        if live.annotation(marks::IGNORE_HEALTHCHECK) == Some("true") || is_the_application_itself(&live, rules) {
+            continue;
+        }
+        entry.health = match super::assess(&live) {
+            Ok(health) => health,
+            Err(error) => {
+                errors.add(&live, &error);
+                Some(Health::new(HealthStatus::Unknown, error.to_string()))
+            }
+        };
+        let Some(health) = &entry.health else { continue };
+        let child_application = entry.key.group == "argoproj.io" && entry.key.kind == "Application";
+        if child_application && matches!(health.status, HealthStatus::Missing | HealthStatus::Unknown) {
+            continue;
+        }
+        if health.status > worst {
+            worst = health.status;
+            causes = vec![name(entry)];
+        } else if health.status == worst && worst != HealthStatus::Healthy {
+            causes.push(name(entry));
+        }
+    }
+    if expected && !any_live && worst < HealthStatus::Missing {
+        worst = HealthStatus::Missing;
+        causes.clear();
+    }
+    (Health::new(worst, message(&causes)), errors.condition())
+}
+
+/// An Application among its own resources would keep itself from ever being healthy.
+fn is_the_application_itself(live: &Object, rules: &CompareRules) -> bool {
+    let same_name = live.name() == rules.app_name && live.namespace() == rules.app_namespace;
+    let same_uid = rules.app_uid.is_empty() || live.uid() == rules.app_uid;
+    live.group() == "argoproj.io" && live.kind() == "Application" && same_name && same_uid
+}
+
+/// `[group/]Kind:[namespace/]name`.
+fn name(entry: &Entry) -> String {
+    let key = &entry.key;
+    let slash = |prefix: &str| if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
+    format!("{}{}:{}{}", slash(&key.group), key.kind, slash(&key.namespace), key.name)
+}
+
+fn message(causes: &[String]) -> String {
+    if causes.is_empty() {
+        return String::new();
+    }
+    let named = causes[..causes.len().min(CAUSES_NAMED)].join(", ");
+    let more = causes.len().saturating_sub(CAUSES_NAMED);
+    if more > 0 { format!("Caused by {named} and {more} more") } else { format!("Caused by {named}") }
+}
+
+/// The last failure is told; the others are only counted, they are in the log.
+#[derive(Default)]
+struct Errors {
+    count: usize,
+    last: String,
+}
+
+impl Errors {
+    fn add(&mut self, live: &Object, error: &EngineError) {
+        let (kind, name, namespace) = (live.kind(), live.name(), live.namespace());
+        self.count += 1;
+        self.last = format!("failed to get resource health for {kind:?} with name {name:?} in namespace {namespace:?}: {error}");
+    }
+
+    fn condition(self) -> Option<Condition> {
+        let last = self.last;
+        let what = match self.count {
+            0 => return None,
+            1 => last,
+            n => format!("see application-controller logs for {} other errors; most recent error was: {last}", n - 1),
+        };
+        Some(Condition::new(ConditionType::ComparisonError, format!("error setting app health: {what}")))
+    }
+}
