@@ -1,0 +1,36 @@
+//! Names that are part of the interface: annotations, labels, finalizers, field managers.
+
+pub const GROUP: &str = "argoproj.io";
+pub const VERSION: &str = "v1alpha1";
+pub const API_VERSION: &str = "argoproj.io/v1alpha1";
+pub const IN_CLUSTER: &str = "https://kubernetes.default.svc";
+/// Who owns the fields that a server-side apply sets.
+pub const FIELD_MANAGER: &str = "argocd-controller";
+
+pub const REFRESH: &str = "argocd.argoproj.io/refresh";
+pub const HYDRATE: &str = "argocd.argoproj.io/hydrate";
+pub const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
+pub const INSTALLATION_ID: &str = "argocd.argoproj.io/installation-id";
+pub const COMPARE_OPTIONS: &str = "argocd.argoproj.io/compare-options";
+pub const SYNC_OPTIONS: &str = "argocd.argoproj.io/sync-options";
+pub const SYNC_WAVE: &str = "argocd.argoproj.io/sync-wave";
+pub const HOOK: &str = "argocd.argoproj.io/hook";
+pub const HOOK_DELETE_POLICY: &str = "argocd.argoproj.io/hook-delete-policy";
+pub const HOOK_FINALIZER: &str = "argocd.argoproj.io/hook-finalizer";
+pub const DELETION_APPROVED: &str = "argocd.argoproj.io/deletion-approved";
+pub const IGNORE_HEALTHCHECK: &str = "argocd.argoproj.io/ignore-healthcheck";
+pub const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
+pub const MANIFEST_GENERATE_PATHS: &str = "argocd.argoproj.io/manifest-generate-paths";
+pub const RESOURCES_FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
+pub const RESOURCES_FINALIZER_FOREGROUND: &str = "resources-finalizer.argocd.argoproj.io/foreground";
+pub const RESOURCES_FINALIZER_BACKGROUND: &str = "resources-finalizer.argocd.argoproj.io/background";
+pub const PRE_DELETE_FINALIZER: &str = "pre-delete-finalizer.argocd.argoproj.io";
+pub const POST_DELETE_FINALIZER: &str = "post-delete-finalizer.argocd.argoproj.io";
+pub const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
+pub const SECRET_TYPE_LABEL: &str = "argocd.argoproj.io/secret-type";
+pub const MANAGED_BY: &str = "managed-by";
+pub const MANAGED_BY_VALUE: &str = "argocd.argoproj.io";
+
+/// Ours: what Argo CD's fields cannot hold of a running operation, and which operation created a hook.
+pub const OPERATION_PROGRESS: &str = "tiphys.dev/operation-progress";
+pub const OPERATION_ID: &str = "tiphys.dev/operation-id";

@@ -1,0 +1,34 @@
+//! The wire types: Application, AppProject and their parts, and the messages of the API. No behaviour.
+//!
+//! One Rust type serves both encodings: serde with the JSON names that Argo CD's Go types have, prost with their
+//! field numbers. Where Go has a pointer, we have an `Option`; where Go leaves an empty field out, so do we.
+
+pub mod application;
+pub mod cluster;
+pub mod constants;
+pub mod meta;
+pub mod operation;
+pub mod project;
+pub mod repository;
+pub mod resource;
+pub mod rpc;
+pub mod source;
+pub mod status;
+
+pub use application::Application;
+pub use project::AppProject;
+
+use serde::{Deserialize, Deserializer};
+
+pub(crate) fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+pub(crate) fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Go writes an absent list or map as `null`; it reads as empty.
+pub(crate) fn null_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}

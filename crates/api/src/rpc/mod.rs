@@ -1,0 +1,11 @@
+//! Request and response messages of the API, a module a service. The names on the wire are Argo CD's.
+
+pub mod account;
+pub mod application;
+pub mod cluster;
+pub mod events;
+pub mod project;
+pub mod repository;
+pub mod session;
+pub mod settings;
+pub mod version;
