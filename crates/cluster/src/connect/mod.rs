@@ -1,0 +1,248 @@
+//! From "where is the cluster" to a checked connection.
+//!
+//! Main type: [`Cluster`]. Sources are a kubeconfig, the pod's own service account, an Argo CD cluster Secret and a server in this process.
+//! It knows nothing of what the cluster holds.
+
+mod config;
+mod stack;
+
+pub use config::{ClusterSecret, Credentials};
+
+use crate::{
+    error::Error,
+    request::{Call, Http},
+};
+use http::{Request, Response};
+use kube::client::Body;
+use serde::Deserialize;
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tower::{BoxError, Service};
+
+/// The name under which Argo CD knows the cluster it runs in.
+pub const IN_CLUSTER_SERVER: &str = "https://kubernetes.default.svc";
+
+/// kube-apiserver lets one HTTP/2 connection carry 100 streams; watches never end, so they are spread.
+const WATCHES_A_CONNECTION: usize = 80;
+
+/// Where a cluster is and how to log in.
+pub enum Source {
+    /// A kubeconfig file (`None`: `$KUBECONFIG`, then `~/.kube/config`) and a context (`None`: its current one).
+    Kubeconfig { path: Option<PathBuf>, context: Option<String> },
+    /// The service account mounted into the pod.
+    InCluster,
+    /// An Argo CD cluster Secret, already read.
+    Secret(Box<ClusterSecret>),
+    /// A client made elsewhere, such as [`in_process`]'s.
+    Client { client: kube::Client, server: String },
+}
+
+/// How to connect.
+pub struct ConnectOptions {
+    pub source: Source,
+    /// How long the first answer may take.
+    pub timeout: Duration,
+    /// How many requests may be under way at once; watches do not count.
+    pub concurrency: usize,
+}
+
+impl ConnectOptions {
+    pub fn new(source: Source) -> Self {
+        Self { source, timeout: Duration::from_secs(10), concurrency: 64 }
+    }
+
+    pub fn kubeconfig(path: Option<PathBuf>, context: Option<String>) -> Self {
+        Self::new(Source::Kubeconfig { path, context })
+    }
+}
+
+/// What the API server says of itself at `/version`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Version {
+    pub major: String,
+    pub minor: String,
+    pub git_version: String,
+    pub platform: String,
+}
+
+impl Version {
+    /// `1.36`, as Argo CD shows it and as charts see it.
+    pub fn short(&self) -> String {
+        format!("{}.{}", self.major, self.minor.trim_end_matches('+'))
+    }
+}
+
+/// A checked connection to one API server. Cheap to clone.
+#[derive(Clone)]
+pub struct Cluster {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    http: Http,
+    server: String,
+    version: Version,
+    default_namespace: String,
+    lanes: Lanes,
+}
+
+/// Connections that carry watches.
+struct Lanes {
+    /// Makes one more connection; `None` where one carries any number.
+    make: Option<Box<dyn Fn() -> Result<kube::Client, Error> + Send + Sync>>,
+    used: Mutex<Vec<(kube::Client, Arc<()>)>>,
+}
+
+/// A connection with room for a watch; the room is given back when this is dropped.
+pub(crate) struct Lane {
+    pub client: kube::Client,
+    _room: Arc<()>,
+}
+
+/// A client of a server in this process: any tower service of HTTP requests, such as an `axum::Router`. Must be called inside a tokio runtime.
+pub fn in_process<S, B>(service: S) -> kube::Client
+where
+    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    kube::Client::new(service, "default")
+}
+
+impl Cluster {
+    /// Connects and asks for the version. An error says which file, context or field is to blame, and the fix.
+    pub async fn connect(options: ConnectOptions) -> Result<Self, Error> {
+        stack::install_crypto();
+        let ConnectOptions { source, timeout, concurrency } = options;
+        let (client, server, origin, lanes) = match source {
+            Source::Client { client, server } => {
+                let origin = "in this process".to_owned();
+                (client, server, origin, Lanes { make: None, used: Mutex::default() })
+            }
+            source => {
+                let config::Resolved { config, server, origin } = config::resolve(source).await?;
+                let client = stack::client(&config, &origin)?;
+                let remake = origin.clone();
+                let make = Box::new(move || stack::client(&config, &remake));
+                (client, server, origin, Lanes { make: Some(make), used: Mutex::default() })
+            }
+        };
+        let default_namespace = client.default_namespace().to_owned();
+        let http = Http::new(client, concurrency);
+        let version = check(&http, &server, &origin, timeout).await?;
+        Ok(Self { inner: Arc::new(Inner { http, server, version, default_namespace, lanes }) })
+    }
+
+    /// Connects to a server in this process. `server` is the name it is known by, such as [`IN_CLUSTER_SERVER`].
+    pub async fn connect_in_process<S, B>(service: S, server: &str) -> Result<Self, Error>
+    where
+        S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Self::connect(ConnectOptions::new(Source::Client { client: in_process(service), server: server.to_owned() })).await
+    }
+
+    /// The API server's URL, as the configuration gives it.
+    pub fn server(&self) -> &str {
+        &self.inner.server
+    }
+
+    pub fn version(&self) -> &Version {
+        &self.inner.version
+    }
+
+    pub fn client(&self) -> kube::Client {
+        self.inner.http.client().clone()
+    }
+
+    /// The namespace of the kubeconfig's context.
+    pub fn default_namespace(&self) -> &str {
+        &self.inner.default_namespace
+    }
+
+    pub fn http(&self) -> &Http {
+        &self.inner.http
+    }
+
+    /// Asks for the version again: is the cluster there now?
+    pub async fn check(&self, timeout: Duration) -> Result<Version, Error> {
+        check(&self.inner.http, &self.inner.server, "connected before", timeout).await
+    }
+
+    /// A connection with room for one more watch.
+    pub(crate) fn lane(&self) -> Result<Lane, Error> {
+        let lanes = &self.inner.lanes;
+        let Some(make) = &lanes.make else {
+            return Ok(Lane { client: self.client(), _room: Arc::new(()) });
+        };
+        let mut used = lanes.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((client, room)) = used.iter().find(|(_, room)| Arc::strong_count(room) <= WATCHES_A_CONNECTION) {
+            return Ok(Lane { client: client.clone(), _room: room.clone() });
+        }
+        let (client, room) = (make()?, Arc::new(()));
+        used.push((client.clone(), room.clone()));
+        Ok(Lane { client, _room: room })
+    }
+}
+
+async fn check(http: &Http, server: &str, origin: &str, timeout: Duration) -> Result<Version, Error> {
+    let unreachable = |reason: String, fix: &str| Error::Unreachable { server: server.into(), origin: origin.into(), reason, fix: fix.into() };
+    match http.json::<Version>(&Call::get("/version").timeout(timeout)).await {
+        Ok(version) => Ok(version),
+        Err(Error::Timeout { after, .. }) => {
+            Err(unreachable(format!("no answer within {}s", after.as_secs_f32()), "check that the address is right and that a firewall or VPN lets it through"))
+        }
+        Err(Error::Transport { reason, .. }) => {
+            let fix = hint(&reason);
+            Err(unreachable(reason, fix))
+        }
+        Err(Error::Api(e)) if e.code == 401 => Err(unreachable(e.message, "the credentials are refused: renew the token or certificate of the user")),
+        // /version may be closed to this user while the rest is open; what is needed shows when it is asked for.
+        Err(Error::Api(e)) if e.code == 403 => Ok(Version::default()),
+        Err(Error::Decode { reason, .. }) => Err(unreachable(format!("the answer is not Kubernetes' ({reason})"), "check that the server address is that of a Kubernetes API")),
+        Err(e) => Err(unreachable(e.to_string(), "check that the server address is that of a Kubernetes API")),
+    }
+}
+
+fn hint(reason: &str) -> &'static str {
+    let lower = reason.to_lowercase();
+    if lower.contains("refused") {
+        "is the cluster running, and is the port right?"
+    } else if lower.contains("unknownissuer") || lower.contains("certificate") {
+        "the server's certificate is not signed by the configured authority: correct certificate-authority-data (caData), or set insecure"
+    } else if lower.contains("lookup") || lower.contains("name or service") || lower.contains("resolve") {
+        "the host name cannot be resolved: correct the server address"
+    } else {
+        "check the server address and the network"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_port_where_nothing_listens_is_named_with_the_fix() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        drop(listener);
+        let secret = ClusterSecret { name: "far".into(), server: format!("http://{address}"), ..ClusterSecret::default() };
+        let error = Cluster::connect(ConnectOptions::new(Source::Secret(Box::new(secret)))).await.err().expect("nothing listens").to_string();
+        assert!(error.contains(&address.to_string()) && error.contains("refused") && error.contains("cluster \"far\""), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_missing_kubeconfig_is_named() {
+        let error = Cluster::connect(ConnectOptions::kubeconfig(Some("/nowhere/config".into()), None)).await.err().expect("no such file");
+        assert!(error.to_string().starts_with("kubeconfig /nowhere/config: cannot be read: No such file"), "{error}");
+    }
+}

@@ -1,0 +1,181 @@
+//! What can go wrong with a cluster, shaped by what the caller does about it.
+//!
+//! Main type: [`Error`]. A message names the file, context or field and the fix; what the API server says is passed on in its own words.
+
+use std::time::Duration;
+
+/// Every failure of this crate.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// A kubeconfig, a cluster Secret or a setting cannot be used as it is.
+    #[error("{origin}: {problem}; {fix}")]
+    Config { origin: String, problem: String, fix: String },
+    /// No answer from the API server.
+    #[error("cannot reach the Kubernetes API at {server} ({origin}): {reason}; {fix}")]
+    Unreachable { server: String, origin: String, reason: String, fix: String },
+    /// The API server answered with an error; the text is its own.
+    #[error("{0}")]
+    Api(ApiError),
+    /// The connection broke or the request could not be sent.
+    #[error("{what}: {reason}")]
+    Transport { what: String, reason: String },
+    /// An answer that is not what the Kubernetes API promises.
+    #[error("unreadable answer to {what}: {reason}")]
+    Decode { what: String, reason: String },
+    /// The cluster serves no such kind.
+    #[error("no matches for kind \"{kind}\" in version \"{api_version}\"")]
+    UnknownKind { api_version: String, kind: String },
+    /// An object handed in cannot be written: a field is missing or wrong.
+    #[error("{key}: {problem}")]
+    Invalid { key: String, problem: String },
+    /// An answer did not come in time.
+    #[error("{what}: no answer within {}s", after.as_secs())]
+    Timeout { what: String, after: Duration },
+}
+
+/// The `Status` of a refused request.
+#[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    pub code: u16,
+    /// `NotFound`, `Conflict`, `Invalid`, ...
+    pub reason: String,
+    pub message: String,
+    pub retry_after: Option<Duration>,
+    /// `details.causes`: (reason, message, field).
+    pub causes: Vec<(String, String, String)>,
+}
+
+/// What a caller does about an [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request itself is wrong.
+    User,
+    /// The configuration is wrong.
+    Config,
+    /// The other side failed or is away.
+    Upstream,
+    /// Somebody else was faster.
+    Conflict,
+    /// Ours.
+    Internal,
+}
+
+impl Error {
+    pub(crate) fn config(origin: impl Into<String>, problem: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::Config { origin: origin.into(), problem: problem.into(), fix: fix.into() }
+    }
+
+    pub(crate) fn transport(what: impl Into<String>, reason: impl std::fmt::Display) -> Self {
+        Self::Transport { what: what.into(), reason: reason.to_string() }
+    }
+
+    pub(crate) fn decode(what: impl Into<String>, reason: impl std::fmt::Display) -> Self {
+        Self::Decode { what: what.into(), reason: reason.to_string() }
+    }
+
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Config { .. } => ErrorKind::Config,
+            Self::Unreachable { .. } | Self::Transport { .. } | Self::Timeout { .. } => ErrorKind::Upstream,
+            Self::Api(e) => match e.code {
+                409 => ErrorKind::Conflict,
+                400..=499 if e.code != 429 => ErrorKind::User,
+                _ => ErrorKind::Upstream,
+            },
+            Self::Decode { .. } => ErrorKind::Internal,
+            Self::UnknownKind { .. } | Self::Invalid { .. } => ErrorKind::User,
+        }
+    }
+
+    /// The same request may succeed later without anybody changing anything.
+    pub fn retryable(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Transport { .. } | Self::Timeout { .. } => true,
+            Self::Api(e) => matches!(e.code, 408 | 409 | 429 | 500 | 502 | 503 | 504) && e.reason != "AlreadyExists",
+            Self::Config { .. } | Self::Decode { .. } | Self::UnknownKind { .. } | Self::Invalid { .. } => false,
+        }
+    }
+
+    fn api(&self) -> Option<&ApiError> {
+        if let Self::Api(e) = self { Some(e) } else { None }
+    }
+
+    /// The HTTP status of a refused request.
+    pub fn code(&self) -> Option<u16> {
+        self.api().map(|e| e.code)
+    }
+
+    pub fn is_not_found(&self) -> bool {
+        self.code() == Some(404)
+    }
+
+    /// The object changed since it was read.
+    pub fn is_conflict(&self) -> bool {
+        self.api().is_some_and(|e| e.code == 409 && e.reason != "AlreadyExists")
+    }
+
+    pub fn is_already_exists(&self) -> bool {
+        self.api().is_some_and(|e| e.reason == "AlreadyExists")
+    }
+
+    /// The resourceVersion is too old to be watched from.
+    pub fn is_gone(&self) -> bool {
+        self.api().is_some_and(|e| e.code == 410 || e.reason == "Expired" || e.reason == "Gone")
+    }
+
+    pub fn is_forbidden(&self) -> bool {
+        self.code() == Some(403)
+    }
+}
+
+impl ApiError {
+    /// Reads the `Status` in an answer's body; a body that is none (a proxy's page) is quoted in part.
+    pub(crate) fn from_body(code: u16, body: &[u8]) -> Self {
+        if let Ok(value) = serde_json::from_slice::<serde_json::Value>(body)
+            && value.get("kind").and_then(|k| k.as_str()) == Some("Status")
+        {
+            return Self::from_status(code, &value);
+        }
+        let text = String::from_utf8_lossy(&body[..body.len().min(300)]);
+        let text = text.trim();
+        let message = if text.is_empty() { format!("the server answered {code} without a reason") } else { format!("the server answered {code}: {text}") };
+        Self { code, reason: String::new(), message, retry_after: None, causes: Vec::new() }
+    }
+
+    pub(crate) fn from_status(code: u16, status: &serde_json::Value) -> Self {
+        let text = |v: &serde_json::Value, f: &str| v.get(f).and_then(|m| m.as_str()).unwrap_or("").to_owned();
+        let details = status.get("details").cloned().unwrap_or_default();
+        let causes = details.get("causes").and_then(|c| c.as_array()).cloned().unwrap_or_default();
+        let code = status.get("code").and_then(|c| c.as_u64()).and_then(|c| u16::try_from(c).ok()).filter(|c| *c != 0).unwrap_or(code);
+        Self {
+            code,
+            reason: text(status, "reason"),
+            message: text(status, "message"),
+            retry_after: details.get("retryAfterSeconds").and_then(|s| s.as_u64()).filter(|s| *s > 0).map(Duration::from_secs),
+            causes: causes.iter().map(|c| (text(c, "reason"), text(c, "message"), text(c, "field"))).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_body_keeps_the_servers_words() {
+        let body = br#"{"kind":"Status","status":"Failure","message":"pods \"a\" not found","reason":"NotFound","code":404}"#;
+        let e = Error::Api(ApiError::from_body(404, body));
+        assert_eq!(e.to_string(), "pods \"a\" not found");
+        assert!(e.is_not_found() && !e.retryable());
+        let e = Error::Api(ApiError::from_body(502, b"<html>bad gateway</html>"));
+        assert_eq!(e.to_string(), "the server answered 502: <html>bad gateway</html>");
+        assert!(e.retryable());
+    }
+
+    #[test]
+    fn already_exists_is_no_conflict() {
+        let e = Error::Api(ApiError { code: 409, reason: "AlreadyExists".into(), ..ApiError::default() });
+        assert!(e.is_already_exists() && !e.is_conflict() && !e.retryable());
+    }
+}

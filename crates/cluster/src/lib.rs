@@ -1,0 +1,15 @@
+//! One live Kubernetes cluster: connect, discover, watch, cache, write.
+//!
+//! Main types: [`Cluster`] (a checked connection), [`Discovery`] (its kinds), [`LiveCache`] (what lives in it),
+//! [`Executor`] (the only code that writes for a sync), [`records`] (our own records in it) and [`AppStates`] (what the
+//! controller publishes for readers in this process). It knows nothing of Git, rendering or who asks.
+
+pub mod connect;
+pub mod discovery;
+pub mod error;
+pub mod request;
+pub mod watch;
+
+pub use connect::{Cluster, ClusterSecret, ConnectOptions, Source, Version};
+pub use discovery::{Discovery, Kind, Kinds};
+pub use error::{ApiError, Error, ErrorKind};

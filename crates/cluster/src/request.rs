@@ -1,0 +1,253 @@
+//! Raw requests to one API server: bytes in, bytes out, throttled by the server's own answers.
+//!
+//! Main type: [`Http`]. It knows paths, methods and `Status` answers, and nothing of what the objects mean.
+
+use crate::error::{ApiError, Error};
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{sync::Semaphore, time::Instant};
+
+/// An answer's body may not be larger than this; a list comes in pages.
+const MAX_BODY: usize = 512 << 20;
+/// How often a request is repeated that the server refused with 429 (it has then done nothing).
+const MAX_THROTTLED: u32 = 12;
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
+pub const JSON: &str = "application/json";
+pub const MERGE_PATCH: &str = "application/merge-patch+json";
+pub const JSON_PATCH: &str = "application/json-patch+json";
+pub const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
+pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+/// One request. `path` starts with `/` and is already percent-encoded; `query` likewise, without `?`.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub method: Method,
+    pub path: String,
+    pub query: String,
+    pub content_type: &'static str,
+    pub accept: &'static str,
+    pub body: Bytes,
+    /// How long the whole answer may take.
+    pub timeout: Duration,
+}
+
+impl Call {
+    pub fn new(method: Method, path: impl Into<String>) -> Self {
+        let timeout = Duration::from_secs(60);
+        Self { method, path: path.into(), query: String::new(), content_type: JSON, accept: JSON, body: Bytes::new(), timeout }
+    }
+
+    pub fn get(path: impl Into<String>) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    pub fn with_body(mut self, content_type: &'static str, body: impl Into<Bytes>) -> Self {
+        (self.content_type, self.body) = (content_type, body.into());
+        self
+    }
+
+    /// Adds `name=value` to the query, encoding the value; an empty value adds nothing.
+    pub fn query(mut self, name: &str, value: &str) -> Self {
+        if !value.is_empty() {
+            push_query(&mut self.query, name, value);
+        }
+        self
+    }
+
+    pub fn accept(mut self, accept: &'static str) -> Self {
+        self.accept = accept;
+        self
+    }
+
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    fn what(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
+    fn request(&self) -> Result<Request<Body>, Error> {
+        let uri = if self.query.is_empty() { self.path.clone() } else { format!("{}?{}", self.path, self.query) };
+        let mut b = Request::builder().method(self.method.clone()).uri(uri).header(header::ACCEPT, self.accept);
+        if !self.body.is_empty() {
+            b = b.header(header::CONTENT_TYPE, self.content_type);
+        }
+        b.body(Body::from(self.body.clone())).map_err(|e| Error::transport(self.what(), e))
+    }
+}
+
+/// Appends `name=value` to a query string, percent-encoding the value.
+pub fn push_query(query: &mut String, name: &str, value: &str) {
+    if !query.is_empty() {
+        query.push('&');
+    }
+    query.push_str(name);
+    query.push('=');
+    query.push_str(&encode(value));
+}
+
+/// Percent-encodes everything but the characters that are plain in a path segment and in a query value.
+pub fn encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for b in text.bytes() {
+        if b.is_ascii_alphanumeric() || b"-._~:@,".contains(&b) {
+            out.push(char::from(b));
+        } else {
+            out.push('%');
+            for half in [b >> 4, b & 15] {
+                out.push(char::from(b"0123456789ABCDEF"[usize::from(half)]));
+            }
+        }
+    }
+    out
+}
+
+/// Requests to one API server over one connection (HTTP/2 where the server speaks it). Cheap to clone.
+#[derive(Clone)]
+pub struct Http {
+    client: kube::Client,
+    gate: Arc<Gate>,
+}
+
+/// What all requests of a cluster share: how many may be under way, and until when the server asked for quiet.
+struct Gate {
+    permits: Semaphore,
+    quiet_until: Mutex<Option<Instant>>,
+}
+
+impl Http {
+    /// `concurrency` requests may be under way at once; watches do not count.
+    pub fn new(client: kube::Client, concurrency: usize) -> Self {
+        Self { client, gate: Arc::new(Gate { permits: Semaphore::new(concurrency), quiet_until: Mutex::new(None) }) }
+    }
+
+    pub fn client(&self) -> &kube::Client {
+        &self.client
+    }
+
+    /// Sends and reads the whole answer. A refusal becomes [`Error::Api`]; 429 is waited out as the server asks.
+    pub async fn send(&self, call: &Call) -> Result<Bytes, Error> {
+        let mut attempt = 0;
+        loop {
+            self.wait_for_quiet().await;
+            let result = {
+                let _permit = self.gate.permits.acquire().await.map_err(|e| Error::transport(call.what(), e))?;
+                tokio::time::timeout(call.timeout, self.send_once(call)).await
+            };
+            match result {
+                Err(_) => return Err(Error::Timeout { what: call.what(), after: call.timeout }),
+                Ok(Err(Error::Api(e))) if e.code == 429 && attempt < MAX_THROTTLED => {
+                    attempt += 1;
+                    let asked = e.retry_after.unwrap_or_else(|| backoff(Duration::from_millis(100), attempt));
+                    self.ask_for_quiet(asked.min(MAX_WAIT));
+                }
+                // A cut connection is repeated where repeating is harmless.
+                Ok(Err(Error::Transport { .. })) if call.method == Method::GET && attempt < 2 => {
+                    attempt += 1;
+                    tokio::time::sleep(backoff(Duration::from_millis(50), attempt)).await;
+                }
+                Ok(result) => return result,
+            }
+        }
+    }
+
+    /// Sends and decodes JSON.
+    pub async fn json<T: serde::de::DeserializeOwned>(&self, call: &Call) -> Result<T, Error> {
+        let body = self.send(call).await?;
+        serde_json::from_slice(&body).map_err(|e| Error::decode(call.what(), e))
+    }
+
+    async fn send_once(&self, call: &Call) -> Result<Bytes, Error> {
+        let response = self.client.send(call.request()?).await.map_err(|e| transport(&call.what(), e))?;
+        let status = response.status();
+        let retry_after = retry_after(&response);
+        let body = read_body(response, &call.what()).await?;
+        if status.is_success() { Ok(body) } else { Err(refusal(status, retry_after, &body)) }
+    }
+
+    async fn wait_for_quiet(&self) {
+        let until = *self.gate.quiet_until.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(until) = until.filter(|u| *u > Instant::now()) {
+            // Spread what was held back, or it all comes at the same moment again.
+            tokio::time::sleep_until(until + Duration::from_millis(rand::random_range(0..50))).await;
+        }
+    }
+
+    fn ask_for_quiet(&self, wait: Duration) {
+        let until = Instant::now() + wait;
+        let mut slot = self.gate.quiet_until.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.is_none_or(|u| u < until) {
+            *slot = Some(until);
+        }
+    }
+}
+
+/// Opens a stream (a watch, a log); the caller reads the body. Does not count as a request under way.
+pub(crate) async fn open(client: &kube::Client, call: &Call) -> Result<Body, Error> {
+    let sent = tokio::time::timeout(call.timeout, client.send(call.request()?)).await;
+    let response = sent.map_err(|_| Error::Timeout { what: call.what(), after: call.timeout })?.map_err(|e| transport(&call.what(), e))?;
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response.into_body());
+    }
+    let retry_after = retry_after(&response);
+    let body = read_body(response, &call.what()).await?;
+    Err(refusal(status, retry_after, &body))
+}
+
+/// Exponential with full jitter, at most half a minute.
+pub(crate) fn backoff(base: Duration, attempt: u32) -> Duration {
+    let ceiling = base.saturating_mul(1 << attempt.min(10)).min(MAX_WAIT);
+    ceiling.mul_f64(rand::random_range(0.5..1.0))
+}
+
+fn transport(what: &str, error: kube::Error) -> Error {
+    // The chain's last link says what happened ("connection refused"); the first ones only that something did.
+    let mut source: &dyn std::error::Error = &error;
+    while let Some(next) = source.source() {
+        source = next;
+    }
+    Error::transport(what, source)
+}
+
+fn retry_after(response: &Response<Body>) -> Option<Duration> {
+    response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+}
+
+async fn read_body(response: Response<Body>, what: &str) -> Result<Bytes, Error> {
+    http_body_util::Limited::new(response.into_body(), MAX_BODY).collect().await.map(|b| b.to_bytes()).map_err(|e| Error::transport(what, e))
+}
+
+fn refusal(status: StatusCode, retry_after: Option<Duration>, body: &[u8]) -> Error {
+    let mut error = ApiError::from_body(status.as_u16(), body);
+    error.retry_after = retry_after.or(error.retry_after);
+    Error::Api(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_encoded_and_empty_values_left_out() {
+        let call = Call::get("/api/v1/pods").query("labelSelector", "a=b,c in (d)").query("limit", "");
+        assert_eq!(call.query, "labelSelector=a%3Db,c%20in%20%28d%29");
+    }
+
+    #[test]
+    fn backoff_grows_and_is_bounded() {
+        for attempt in 0..40 {
+            let b = backoff(Duration::from_millis(100), attempt);
+            assert!(b >= Duration::from_millis(50) && b <= MAX_WAIT, "{attempt}: {b:?}");
+        }
+    }
+}

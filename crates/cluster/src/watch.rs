@@ -1,0 +1,244 @@
+//! List and watch one kind for ever: pages, bookmarks, resuming, relisting, backing off.
+//!
+//! Main types: [`Target`] (what to follow) and [`Sink`] (who takes the raw objects). Objects are handed on as bytes; what they mean is
+//! the sink's business.
+
+use crate::{
+    connect::Cluster,
+    error::{ApiError, Error},
+    request::{Call, backoff, open, push_query},
+};
+use bytes::{Buf, BytesMut};
+use futures::StreamExt;
+use http_body_util::BodyExt;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::{borrow::Cow, sync::Arc, time::Duration};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+/// Objects in a page of a list.
+const PAGE: &str = "500";
+/// An event may not be longer: etcd keeps 1.5 MB, escaping can double it.
+const MAX_EVENT: usize = 16 << 20;
+const FIRST_BACKOFF: Duration = Duration::from_millis(250);
+
+/// What to follow.
+#[derive(Clone)]
+pub struct Target {
+    /// The collection's path, such as `/api/v1/pods`.
+    pub path: String,
+    pub label_selector: String,
+    pub field_selector: String,
+    /// How many lists may run at once, shared between the kinds of a cluster.
+    pub lists: Arc<Semaphore>,
+}
+
+/// What an event did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// Takes what [`follow`] reads. Calls come in the order of the server's history.
+pub trait Sink: Send {
+    /// A list begins; until [`Sink::list_done`] the objects come through [`Sink::page`].
+    fn list_begin(&mut self);
+    /// Items of a list, each a whole JSON object (typed kinds without apiVersion and kind).
+    fn page(&mut self, items: &[&RawValue]);
+    /// The list was complete at this resourceVersion: what it did not have is gone.
+    fn list_done(&mut self, resource_version: &str);
+    fn event(&mut self, kind: EventKind, object: &RawValue);
+    /// Everything up to this resourceVersion has been handed over.
+    fn position(&mut self, resource_version: &str);
+    /// A list or watch failed; it is tried again.
+    fn failed(&mut self, error: &Error);
+}
+
+/// Follows until cancelled.
+pub async fn follow(cluster: Cluster, target: Target, mut sink: impl Sink, cancel: CancellationToken) {
+    tokio::select! {
+        () = cancel.cancelled() => {}
+        () = follow_for_ever(&cluster, &target, &mut sink) => {}
+    }
+}
+
+async fn follow_for_ever(cluster: &Cluster, target: &Target, sink: &mut impl Sink) {
+    let mut failures = 0;
+    loop {
+        match list(cluster, target, sink).await {
+            Ok(mut position) => {
+                failures = 0;
+                let why = watch_from(cluster, target, sink, &mut position).await;
+                tracing::debug!(path = %target.path, reason = %why, "listing again");
+                if !why.is_gone() {
+                    sink.failed(&why);
+                }
+                tokio::time::sleep(backoff(FIRST_BACKOFF, 0)).await;
+            }
+            Err(error) => {
+                sink.failed(&error);
+                failures += 1;
+                // A kind that is not (or no longer) there, or forbidden, is asked about rarely.
+                let base = if error.is_not_found() || error.is_forbidden() { Duration::from_secs(5) } else { FIRST_BACKOFF };
+                tokio::time::sleep(backoff(base, failures)).await;
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct List<'a> {
+    #[serde(default)]
+    metadata: ListMeta,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ListMeta {
+    resource_version: String,
+    #[serde(rename = "continue")]
+    next: String,
+}
+
+/// Lists all pages; the answer is the resourceVersion to watch from.
+async fn list(cluster: &Cluster, target: &Target, sink: &mut impl Sink) -> Result<String, Error> {
+    let _turn = target.lists.acquire().await.map_err(|e| Error::transport(format!("GET {}", target.path), e))?;
+    sink.list_begin();
+    let mut next = String::new();
+    loop {
+        let call = Call::get(&target.path)
+            .query("labelSelector", &target.label_selector)
+            .query("fieldSelector", &target.field_selector)
+            .query("limit", PAGE)
+            .query("continue", &next)
+            .timeout(Duration::from_secs(120));
+        let body = cluster.http().send(&call).await?;
+        let page: List<'_> = serde_json::from_slice(&body).map_err(|e| Error::decode(format!("GET {}", target.path), e))?;
+        sink.page(page.items.as_deref().unwrap_or_default());
+        if page.metadata.next.is_empty() {
+            sink.list_done(&page.metadata.resource_version);
+            return Ok(page.metadata.resource_version);
+        }
+        next = page.metadata.next;
+        // Let others run: a large kind is many pages of parsing.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Watches, resuming where a watch ended, until only a new list helps; the answer says why.
+async fn watch_from(cluster: &Cluster, target: &Target, sink: &mut impl Sink, position: &mut String) -> Error {
+    let mut failures = 0;
+    loop {
+        let before = position.clone();
+        match watch(cluster, target, sink, position).await {
+            Ok(()) => failures = 0,
+            Err(e) if e.is_gone() || matches!(e, Error::Decode { .. }) => return e,
+            Err(e) if e.is_not_found() || e.is_forbidden() => return e,
+            Err(e) => {
+                failures = if *position == before { failures + 1 } else { 0 };
+                tracing::debug!(path = %target.path, error = %e, "watch broke");
+                if failures > 1 {
+                    sink.failed(&e);
+                }
+                let pause = match &e {
+                    Error::Api(a) => a.retry_after.unwrap_or_default(),
+                    _ => Duration::ZERO,
+                };
+                tokio::time::sleep(pause.max(backoff(FIRST_BACKOFF, failures))).await;
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// `metadata.resourceVersion` alone.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Versioned<'a> {
+    #[serde(borrow)]
+    metadata: VersionMeta<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct VersionMeta<'a> {
+    #[serde(borrow)]
+    resource_version: Cow<'a, str>,
+}
+
+/// One watch request; `Ok` is its ordinary end.
+async fn watch(cluster: &Cluster, target: &Target, sink: &mut impl Sink, position: &mut String) -> Result<(), Error> {
+    let lane = cluster.lane()?;
+    // Not all at once after five minutes.
+    let seconds: u64 = rand::random_range(290..580);
+    let mut call = Call::get(&target.path)
+        .query("labelSelector", &target.label_selector)
+        .query("fieldSelector", &target.field_selector)
+        .query("resourceVersion", position);
+    push_query(&mut call.query, "watch", "true");
+    push_query(&mut call.query, "allowWatchBookmarks", "true");
+    push_query(&mut call.query, "timeoutSeconds", &seconds.to_string());
+    let what = format!("watch {}", target.path);
+    let mut stream = open(&lane.client, &call.timeout(Duration::from_secs(30))).await?.into_data_stream();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(seconds + 30);
+    let mut buffer = BytesMut::new();
+    let mut searched = 0;
+    loop {
+        let chunk = match tokio::time::timeout_at(deadline, stream.next()).await {
+            Ok(Some(chunk)) => chunk.map_err(|e| Error::transport(&what, e))?,
+            Ok(None) => return Ok(()),
+            Err(_) => return Err(Error::Timeout { what, after: Duration::from_secs(seconds + 30) }),
+        };
+        buffer.extend_from_slice(&chunk);
+        while let Some(at) = buffer[searched..].iter().position(|b| *b == b'\n') {
+            let end = searched + at;
+            deliver(&buffer[..end], sink, position, &what)?;
+            buffer.advance(end + 1);
+            searched = 0;
+        }
+        searched = buffer.len();
+        if searched > MAX_EVENT {
+            return Err(Error::decode(what, format!("an event is longer than {} MiB", MAX_EVENT >> 20)));
+        }
+    }
+}
+
+fn deliver(line: &[u8], sink: &mut impl Sink, position: &mut String, what: &str) -> Result<(), Error> {
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Ok(());
+    }
+    let event: Event<'_> = serde_json::from_slice(line).map_err(|e| Error::decode(what, e))?;
+    let kind = match &*event.kind {
+        "ADDED" => Some(EventKind::Added),
+        "MODIFIED" => Some(EventKind::Modified),
+        "DELETED" => Some(EventKind::Deleted),
+        "BOOKMARK" => None,
+        "ERROR" => {
+            let status: serde_json::Value = serde_json::from_str(event.object.get()).map_err(|e| Error::decode(what, e))?;
+            return Err(Error::Api(ApiError::from_status(500, &status)));
+        }
+        other => return Err(Error::decode(what, format!("unknown event type {other:?}"))),
+    };
+    if let Some(kind) = kind {
+        sink.event(kind, event.object);
+    }
+    let versioned: Versioned<'_> = serde_json::from_str(event.object.get()).map_err(|e| Error::decode(what, e))?;
+    if !versioned.metadata.resource_version.is_empty() {
+        position.clear();
+        position.push_str(&versioned.metadata.resource_version);
+        sink.position(position);
+    }
+    Ok(())
+}
