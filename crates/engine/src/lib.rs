@@ -7,5 +7,8 @@ pub mod error;
 mod gojson;
 pub mod health;
 pub mod marks;
+mod pattern;
+pub mod permit;
 pub mod sync;
+pub mod track;
 pub mod types;

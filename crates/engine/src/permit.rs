@@ -1,0 +1,142 @@
+//! What a project and the settings allow, asked of one object at a time.
+//!
+//! It must not know where the rules come from.
+
+use crate::{
+    pattern::{glob, path_match},
+    types::{CompareRules, DestinationRule, ExclusionRule, KindRule, ProjectRules},
+};
+use tiphys_apimachinery::{GroupKind, Object};
+
+/// Whether the project permits a kind (and, at cluster scope, a name).
+pub fn kind(project: &ProjectRules, gk: &GroupKind, name: &str, namespaced: bool) -> bool {
+    if namespaced {
+        let listed = |rules: &[KindRule]| rules.iter().any(|r| kind_matches(r, gk));
+        project.namespace_whitelist.as_deref().is_none_or(listed) && !listed(&project.namespace_blacklist)
+    } else {
+        let listed = |rules: &[KindRule]| rules.iter().any(|r| kind_matches(r, gk) && (r.name.is_empty() || path_match(&r.name, name)));
+        listed(&project.cluster_whitelist) && !listed(&project.cluster_blacklist)
+    }
+}
+
+/// Whether the project permits to look after this live object: its kind, and the namespace it is in.
+pub fn live(rules: &CompareRules, object: &Object) -> bool {
+    let namespace = object.namespace();
+    let gk = GroupKind::new(object.group(), object.kind());
+    kind(&rules.project, &gk, object.name(), !namespace.is_empty())
+        && (namespace.is_empty() || destination(&rules.project, &rules.dest_server, &rules.dest_name, namespace))
+}
+
+/// Whether the project permits a destination. `!` in front of a pattern denies; one denial beats every permission.
+pub fn destination(project: &ProjectRules, server: &str, name: &str, namespace: &str) -> bool {
+    let denies = |pattern: &str| pattern.starts_with('!');
+    let mut permitted = false;
+    for DestinationRule { server: server_rule, name: name_rule, namespace: namespace_rule } in &project.destinations {
+        let name_matches = !name.is_empty() && glob_or_not(name_rule, name);
+        let server_matches = !server.is_empty() && glob_or_not(server_rule, server);
+        let namespace_matches = glob_or_not(namespace_rule, namespace);
+        if (server_matches || name_matches) && namespace_matches {
+            permitted = true;
+        } else if (!name_matches && denies(name_rule)) || (!server_matches && denies(server_rule) && namespace_matches) {
+            return false;
+        } else if !namespace_matches && denies(namespace_rule) && server_matches {
+            return false;
+        }
+    }
+    permitted && project.cluster_permitted
+}
+
+/// Whether the settings say to leave a kind alone on a cluster. Exclusions win over inclusions; once there are inclusions for the
+/// cluster, what they do not name is excluded.
+pub fn is_excluded(rules: &CompareRules, gk: &GroupKind) -> bool {
+    excluded(&rules.exclusions, &rules.inclusions, gk, &rules.dest_server)
+}
+
+/// As [`is_excluded`], for those who have no comparison at hand.
+pub fn excluded(exclusions: &[ExclusionRule], inclusions: &[ExclusionRule], gk: &GroupKind, cluster: &str) -> bool {
+    let for_cluster = |r: &&ExclusionRule| r.clusters.is_empty() || r.clusters.iter().any(|c| glob(c, cluster));
+    let named = |r: &ExclusionRule| {
+        (r.api_groups.is_empty() || r.api_groups.iter().any(|g| glob(g, &gk.group)))
+            && (r.kinds.is_empty() || r.kinds.iter().any(|k| k == "*" || *k == gk.kind))
+    };
+    if never_managed(gk) || exclusions.iter().filter(for_cluster).any(named) {
+        return true;
+    }
+    let mut included = inclusions.iter().filter(for_cluster).peekable();
+    included.peek().is_some() && !included.any(named)
+}
+
+/// Kinds that change all the time and that nobody keeps in Git.
+fn never_managed(gk: &GroupKind) -> bool {
+    matches!(gk.group.as_str(), "events.k8s.io" | "metrics.k8s.io")
+        || (gk.group.is_empty() && gk.kind == "Event")
+        || (gk.group == "coordination.k8s.io" && gk.kind == "Lease")
+}
+
+fn kind_matches(rule: &KindRule, gk: &GroupKind) -> bool {
+    path_match(&rule.kind, &gk.kind) && path_match(&rule.group, &gk.group)
+}
+
+/// A glob that may be turned around by `!`.
+fn glob_or_not(pattern: &str, text: &str) -> bool {
+    match pattern.strip_prefix('!') {
+        Some(pattern) => !glob(pattern, text),
+        None => pattern == "*" || glob(pattern, text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(group: &str, kind: &str, name: &str) -> KindRule {
+        KindRule { group: group.into(), kind: kind.into(), name: name.into() }
+    }
+
+    fn to(server: &str, namespace: &str) -> DestinationRule {
+        DestinationRule { server: server.into(), name: String::new(), namespace: namespace.into() }
+    }
+
+    #[test]
+    fn lists_of_kinds() {
+        let mut project = ProjectRules::default();
+        let (deployment, namespace) = (GroupKind::new("apps", "Deployment"), GroupKind::new("", "Namespace"));
+        assert!(kind(&project, &deployment, "web", true), "no whitelist permits namespaced kinds");
+        assert!(!kind(&project, &namespace, "web", false), "no whitelist permits no cluster-scoped kind");
+        project.namespace_whitelist = Some(Vec::new());
+        assert!(!kind(&project, &deployment, "web", true));
+        project.namespace_whitelist = Some(vec![rule("*", "*", "")]);
+        project.namespace_blacklist = vec![rule("apps", "Dep*", "")];
+        assert!(!kind(&project, &deployment, "web", true));
+        project.cluster_whitelist = vec![rule("", "Namespace", "team-*")];
+        assert!(kind(&project, &namespace, "team-a", false) && !kind(&project, &namespace, "other", false));
+    }
+
+    #[test]
+    fn destinations_and_denials() {
+        let mut project = ProjectRules { cluster_permitted: true, ..ProjectRules::default() };
+        let s = "https://kubernetes.default.svc";
+        assert!(!destination(&project, s, "", "default"));
+        project.destinations = vec![to("*", "team-*"), to("*", "!team-secret")];
+        assert!(destination(&project, s, "", "team-a"));
+        assert!(!destination(&project, s, "", "team-secret"));
+        project.cluster_permitted = false;
+        assert!(!destination(&project, s, "", "team-a"));
+    }
+
+    #[test]
+    fn exclusions_and_inclusions() {
+        let of = |groups: &[&str], kinds: &[&str], clusters: &[&str]| {
+            let list = |l: &[&str]| l.iter().map(|s| (*s).to_owned()).collect();
+            ExclusionRule { api_groups: list(groups), kinds: list(kinds), clusters: list(clusters) }
+        };
+        let gk = GroupKind::new("apps", "Deployment");
+        assert!(!excluded(&[], &[], &gk, "c"));
+        assert!(excluded(&[of(&["apps"], &["*"], &["c"])], &[], &gk, "c"));
+        assert!(!excluded(&[of(&["apps"], &["*"], &["d"])], &[], &gk, "c"));
+        assert!(excluded(&[], &[of(&[""], &[], &[])], &gk, "c"));
+        assert!(!excluded(&[], &[of(&["apps"], &[], &[])], &gk, "c"));
+        assert!(excluded(&[of(&["apps"], &[], &[])], &[of(&["apps"], &[], &[])], &gk, "c"));
+        assert!(excluded(&[], &[], &GroupKind::new("", "Event"), "c"));
+    }
+}

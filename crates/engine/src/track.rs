@@ -1,0 +1,209 @@
+//! Which Application an object belongs to: writing the mark and reading it.
+//!
+//! Main functions: [`set`] and [`owner`]. The mark is byte for byte Argo CD's, so that either system recognises what the other applied.
+
+use crate::types::{Tracking, TrackingMethod};
+use tiphys_apimachinery::Object;
+
+pub const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
+pub const INSTALLATION_ID: &str = "argocd.argoproj.io/installation-id";
+/// A label value may not be longer.
+const LABEL_LIMIT: usize = 63;
+
+/// A tracking id, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrackingId<'a> {
+    pub app_name: &'a str,
+    pub group: &'a str,
+    pub kind: &'a str,
+    pub namespace: &'a str,
+    pub name: &'a str,
+}
+
+impl<'a> TrackingId<'a> {
+    /// Reads `<app>:<group>/<kind>:<namespace>/<name>`; `None` for anything else.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let mut parts = text.splitn(3, ':');
+        let (app_name, gk, ns_name) = (parts.next()?, parts.next()?, parts.next()?);
+        let pair = |text: &'a str| text.split_once('/').filter(|(_, second)| !second.contains('/'));
+        let ((group, kind), (namespace, name)) = (pair(gk)?, pair(ns_name)?);
+        Some(Self { app_name, group, kind, namespace, name })
+    }
+
+    /// Whether the id was made for this object and not copied from another. An id keeps the destination's namespace also for
+    /// cluster-scoped objects, which have none to compare.
+    pub fn is_of(&self, object: &Object) -> bool {
+        (object.namespace() == self.namespace || object.namespace().is_empty())
+            && object.name() == self.name
+            && object.group() == self.group
+            && object.kind() == self.kind
+    }
+}
+
+/// The tracking id of an object; `default_namespace` is used when it has none.
+pub fn id(object: &Object, app_name: &str, default_namespace: &str) -> String {
+    let namespace = if object.namespace().is_empty() { default_namespace } else { object.namespace() };
+    format!("{app_name}:{}/{}:{namespace}/{}", object.group(), object.kind(), object.name())
+}
+
+/// Marks an object as part of the Application. CRDs are left alone, as they are often shared.
+pub fn set(object: &mut Object, tracking: &Tracking, dest_namespace: &str) {
+    if is_crd(object) {
+        return;
+    }
+    if tracking.method != TrackingMethod::Label {
+        let id = id(object, &tracking.app_name, dest_namespace);
+        object.set_annotation(TRACKING_ID, &id);
+        if tracking.installation_id.is_empty() {
+            object.remove_annotation(INSTALLATION_ID);
+        } else {
+            object.set_annotation(INSTALLATION_ID, &tracking.installation_id);
+        }
+    }
+    match tracking.method {
+        TrackingMethod::Annotation => {}
+        TrackingMethod::AnnotationAndLabel => object.set_label(&tracking.label_key, truncate_label(&tracking.app_name)),
+        // The label is the name here, and a shortened name is another Application's: the API server's refusal is clearer.
+        TrackingMethod::Label => object.set_label(&tracking.label_key, &tracking.app_name),
+    }
+}
+
+/// The instance name of the Application that an object is marked with.
+pub fn owner(object: &Object, tracking: &Tracking) -> Option<String> {
+    let name = match tracking.method {
+        TrackingMethod::Label => object.label(&tracking.label_key)?,
+        _ => mark(object, tracking)?.app_name,
+    };
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// The tracking id that an object carries, when it counts for this installation.
+pub fn mark<'a>(object: &'a Object, tracking: &Tracking) -> Option<TrackingId<'a>> {
+    let installation = &tracking.installation_id;
+    if !installation.is_empty() && object.annotation(INSTALLATION_ID) != Some(installation) {
+        return None;
+    }
+    TrackingId::parse(object.annotation(TRACKING_ID)?)
+}
+
+/// Whether the mark on a live object was made for it. A controller that copies annotations from an object to those it creates
+/// copies the mark as well; such copies are neither judged nor pruned.
+pub fn is_marked_for_itself(live: &Object, desired: Option<&Object>, tracking: &Tracking) -> bool {
+    if tracking.method == TrackingMethod::Label {
+        return true;
+    }
+    match desired {
+        // The desired object decides: its group may be newer than that in the live mark (extensions and networking.k8s.io).
+        Some(desired) => {
+            let (group, kind) = (desired.group(), desired.kind());
+            TrackingId { app_name: "", group, kind, namespace: desired.namespace(), name: desired.name() }.is_of(live)
+        }
+        None => mark(live, tracking).is_none_or(|id| id.is_of(live)),
+    }
+}
+
+/// Takes away differences that come from a change of the tracking method alone: a live object that was applied when the label was the
+/// mark has no annotation yet, and has a label that is no longer wanted.
+pub fn forgive_method_change(desired: &Object, live: &mut Object, tracking: &Tracking) {
+    let labelled = live.label(&tracking.label_key).is_some_and(|l| !l.is_empty());
+    if tracking.method == TrackingMethod::Label || !labelled || is_crd(live) {
+        return;
+    }
+    if live.annotation(TRACKING_ID).is_none_or(str::is_empty) {
+        live.set_annotation(TRACKING_ID, desired.annotation(TRACKING_ID).unwrap_or(""));
+    }
+    if desired.label(&tracking.label_key).is_none_or(str::is_empty) {
+        remove_label(live, &tracking.label_key);
+    }
+}
+
+/// The instance name as people write it: `<namespace>/<name>`.
+pub fn display_name(instance: &str) -> String {
+    instance.replace('_', "/")
+}
+
+pub fn is_crd(object: &Object) -> bool {
+    object.group() == "apiextensions.k8s.io" && object.kind() == "CustomResourceDefinition"
+}
+
+fn remove_label(object: &mut Object, key: &str) {
+    let metadata = object.metadata_mut();
+    if let Some(serde_json::Value::Object(labels)) = metadata.get_mut("labels") {
+        labels.remove(key);
+        if labels.is_empty() {
+            metadata.remove("labels");
+        }
+    }
+}
+
+/// A label value ends with a letter or a digit.
+fn truncate_label(value: &str) -> &str {
+    if value.len() <= LABEL_LIMIT {
+        return value;
+    }
+    let end = (0..=LABEL_LIMIT).rev().find(|end| value.is_char_boundary(*end)).unwrap_or(0);
+    value[..end].trim_end_matches(|c: char| !c.is_ascii_alphanumeric())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(namespace: &str) -> Object {
+        let mut o = Object::from_value(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}})).expect("a map");
+        o.set_namespace(namespace);
+        o
+    }
+
+    #[test]
+    fn the_mark_is_what_argo_cd_writes() {
+        let mut o = object("");
+        set(&mut o, &Tracking::annotation("argocd_guestbook"), "prod");
+        assert_eq!(o.annotation(TRACKING_ID), Some("argocd_guestbook:apps/Deployment:prod/web"));
+        assert_eq!(owner(&o, &Tracking::annotation("other")).as_deref(), Some("argocd_guestbook"));
+    }
+
+    #[test]
+    fn each_method_writes_its_own_marks() {
+        let long = "a".repeat(62) + "-b";
+        let mut tracking = Tracking { method: TrackingMethod::AnnotationAndLabel, ..Tracking::annotation(&long) };
+        let mut o = object("prod");
+        set(&mut o, &tracking, "prod");
+        assert_eq!(o.label("app.kubernetes.io/instance"), Some("a".repeat(62).as_str()));
+        assert_eq!(owner(&o, &tracking), Some(long.clone()));
+        tracking.method = TrackingMethod::Label;
+        let mut o = object("prod");
+        set(&mut o, &tracking, "prod");
+        assert_eq!((o.annotation(TRACKING_ID), o.label("app.kubernetes.io/instance")), (None, Some(long.as_str())));
+    }
+
+    #[test]
+    fn another_installation_is_another_owner() {
+        let mine = Tracking { installation_id: "one".into(), ..Tracking::annotation("app") };
+        let theirs = Tracking { installation_id: "two".into(), ..Tracking::annotation("app") };
+        let mut o = object("prod");
+        set(&mut o, &theirs, "prod");
+        assert_eq!((owner(&o, &mine), owner(&o, &theirs)), (None, Some("app".to_owned())));
+    }
+
+    #[test]
+    fn copied_marks_are_recognised() {
+        let tracking = Tracking::annotation("app");
+        let mut copy = object("prod");
+        set(&mut copy, &tracking, "prod");
+        assert!(is_marked_for_itself(&copy, None, &tracking));
+        copy.set_name("web-copy");
+        assert!(!is_marked_for_itself(&copy, None, &tracking));
+        assert!(!is_marked_for_itself(&copy, Some(&object("prod")), &tracking));
+    }
+
+    #[test]
+    fn broken_ids_are_nobody_s() {
+        for text in ["", "app", "app:apps/Deployment", "app:apps:ns/name", "app:apps/Deployment:ns/na/me", "app:a/b/c:ns/name"] {
+            assert_eq!(TrackingId::parse(text), None, "{text}");
+        }
+        let id = TrackingId::parse("app:/Service:ns/name").expect("an id");
+        assert_eq!((id.group, id.kind, id.namespace, id.name), ("", "Service", "ns", "name"));
+    }
+}
