@@ -1,0 +1,61 @@
+//! The annotation in which client-side apply remembers what it applied.
+//!
+//! Main functions: [`read`], [`write`], [`with_annotation`]. They know nothing of how a patch is computed.
+
+use super::PatchError;
+use crate::object::Object;
+use serde_json::Value;
+
+/// Where kubectl and Argo CD keep the last applied configuration.
+pub const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// What was applied last, if it is remembered.
+pub fn read(object: &Object) -> Result<Option<Value>, PatchError> {
+    let Some(text) = object.annotation(ANNOTATION).filter(|t| !t.is_empty()) else { return Ok(None) };
+    let value = serde_json::from_str(text);
+    value.map(Some).map_err(|e| PatchError::invalid(format!("annotation {ANNOTATION} of {} is not JSON: {e}", object.name())))
+}
+
+/// The text to remember: the object without this annotation, as JSON with sorted keys and a final newline, as kubectl writes it.
+/// An object without other annotations keeps an empty map of them.
+pub fn text(object: &Object) -> String {
+    let mut copy = object.clone();
+    // kubectl leaves the map there, empty; so the bytes agree with what kubectl would have written.
+    crate::object::map_entry(copy.metadata_mut(), "annotations").remove(ANNOTATION);
+    let mut text = serde_json::to_string(&copy.0).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Remembers the object in its own annotation.
+pub fn write(object: &mut Object) {
+    let text = text(object);
+    object.set_annotation(ANNOTATION, &text);
+}
+
+/// A copy that remembers itself: what three-way patches call the modified configuration.
+pub fn with_annotation(object: &Object) -> Object {
+    let mut copy = object.clone();
+    write(&mut copy);
+    copy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut o = Object::from_value(json!({"kind": "A", "apiVersion": "v1", "metadata": {"name": "x"}})).expect("a map");
+        assert_eq!(read(&o), Ok(None));
+        write(&mut o);
+        let first = o.annotation(ANNOTATION).map(str::to_owned);
+        assert_eq!(first.as_deref(), Some("{\"apiVersion\":\"v1\",\"kind\":\"A\",\"metadata\":{\"annotations\":{},\"name\":\"x\"}}\n"));
+        write(&mut o);
+        assert_eq!(o.annotation(ANNOTATION).map(str::to_owned), first);
+        assert_eq!(read(&o), Ok(Some(json!({"apiVersion": "v1", "kind": "A", "metadata": {"annotations": {}, "name": "x"}}))));
+        o.set_annotation(ANNOTATION, "{");
+        assert!(read(&o).is_err());
+    }
+}

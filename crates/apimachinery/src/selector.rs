@@ -1,0 +1,540 @@
+//! Label and field selectors, in the words of `kubectl -l` and `--field-selector`.
+//!
+//! Main types: [`LabelSelector`], [`FieldSelector`]. They know nothing of lists, watches or HTTP.
+
+use crate::object::Object;
+use serde_json::Value;
+use std::{collections::BTreeMap, fmt};
+
+/// Longest selector text accepted, in bytes.
+const MAX_SELECTOR_BYTES: usize = 64 * 1024;
+
+/// A selector that cannot be understood; the text names the part and what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unable to parse selector {selector:?}: {reason}")]
+pub struct SelectorError {
+    pub selector: String,
+    pub reason: String,
+}
+
+/// How a label is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LabelOperator {
+    In,
+    NotIn,
+    Exists,
+    DoesNotExist,
+    GreaterThan,
+    LessThan,
+}
+
+/// One comparison of one label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelRequirement {
+    pub key: String,
+    pub operator: LabelOperator,
+    /// Sorted, without duplicates.
+    pub values: Vec<String>,
+}
+
+/// All requirements must hold. The default value selects everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LabelSelector {
+    pub requirements: Vec<LabelRequirement>,
+    nothing: bool,
+}
+
+impl LabelSelector {
+    /// Selects everything.
+    pub fn everything() -> Self {
+        Self::default()
+    }
+
+    /// Selects nothing, as a `null` LabelSelector field does.
+    pub fn nothing() -> Self {
+        Self { requirements: Vec::new(), nothing: true }
+    }
+
+    pub fn is_everything(&self) -> bool {
+        self.requirements.is_empty() && !self.nothing
+    }
+
+    /// Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<2`.
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
+        if text.len() > MAX_SELECTOR_BYTES {
+            return Err(error("", format!("it has {} bytes; the limit is {MAX_SELECTOR_BYTES}", text.len())));
+        }
+        let tokens = tokenize(text);
+        let mut parser = LabelParser { text, tokens: &tokens, at: 0 };
+        let mut requirements = Vec::new();
+        if tokens.is_empty() {
+            return Ok(Self::everything());
+        }
+        loop {
+            requirements.push(parser.requirement()?);
+            match parser.next() {
+                None => break,
+                Some(",") => {}
+                Some(other) => return Err(error(text, format!("found '{other}', expected: ',' or the end"))),
+            }
+        }
+        requirements.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(Self { requirements, nothing: false })
+    }
+
+    /// Reads `{matchLabels, matchExpressions}`; `null` selects nothing and `{}` everything.
+    pub fn from_json(value: &Value) -> Result<Self, SelectorError> {
+        let map = match value {
+            Value::Null => return Ok(Self::nothing()),
+            Value::Object(map) => map,
+            other => return Err(error(&other.to_string(), "a label selector must be a map".into())),
+        };
+        let bad = |what: &str| error(&value.to_string(), what.to_owned());
+        let mut requirements = Vec::new();
+        match map.get("matchLabels") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(labels)) => {
+                for (key, value) in labels {
+                    let value = value.as_str().ok_or_else(|| bad("values of matchLabels must be strings"))?;
+                    requirements.push(requirement(&map_text(map), key, LabelOperator::In, vec![value.to_owned()])?);
+                }
+            }
+            Some(_) => return Err(bad("matchLabels must be a map")),
+        }
+        match map.get("matchExpressions") {
+            None | Some(Value::Null) => {}
+            Some(Value::Array(list)) => {
+                for entry in list {
+                    requirements.push(expression(&map_text(map), entry)?);
+                }
+            }
+            Some(_) => return Err(bad("matchExpressions must be a list")),
+        }
+        requirements.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(Self { requirements, nothing: false })
+    }
+
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.matches_with(|key| labels.get(key).map(String::as_str))
+    }
+
+    /// The same without building a map of the labels.
+    pub fn matches_object(&self, object: &Object) -> bool {
+        self.matches_with(|key| object.label(key))
+    }
+
+    fn matches_with<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+        !self.nothing && self.requirements.iter().all(|r| r.holds(label(&r.key)))
+    }
+}
+
+fn map_text(map: &serde_json::Map<String, Value>) -> String {
+    serde_json::to_string(map).unwrap_or_default()
+}
+
+impl LabelRequirement {
+    fn holds(&self, value: Option<&str>) -> bool {
+        let listed = |v: &str| self.values.iter().any(|w| w == v);
+        match (self.operator, value) {
+            (LabelOperator::Exists, v) => v.is_some(),
+            (LabelOperator::DoesNotExist, v) => v.is_none(),
+            (LabelOperator::In, Some(v)) => listed(v),
+            (LabelOperator::NotIn, Some(v)) => !listed(v),
+            (LabelOperator::NotIn, None) => true,
+            (LabelOperator::GreaterThan | LabelOperator::LessThan, Some(v)) => {
+                let (Ok(have), Some(Ok(limit))) = (v.parse::<i64>(), self.values.first().map(|l| l.parse::<i64>())) else {
+                    return false;
+                };
+                if self.operator == LabelOperator::GreaterThan { have > limit } else { have < limit }
+            }
+            (_, None) => false,
+        }
+    }
+}
+
+/// As the API server prints it, sorted by key: `a=b,c in (d,e),!f`.
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, r) in self.requirements.iter().enumerate() {
+            if i > 0 {
+                f.write_str(",")?;
+            }
+            let values = r.values.join(",");
+            match r.operator {
+                LabelOperator::Exists => f.write_str(&r.key)?,
+                LabelOperator::DoesNotExist => write!(f, "!{}", r.key)?,
+                LabelOperator::In if r.values.len() == 1 => write!(f, "{}={values}", r.key)?,
+                LabelOperator::In => write!(f, "{} in ({values})", r.key)?,
+                LabelOperator::NotIn if r.values.len() == 1 => write!(f, "{}!={values}", r.key)?,
+                LabelOperator::NotIn => write!(f, "{} notin ({values})", r.key)?,
+                LabelOperator::GreaterThan => write!(f, "{}>{values}", r.key)?,
+                LabelOperator::LessThan => write!(f, "{}<{values}", r.key)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn error(selector: &str, reason: String) -> SelectorError {
+    SelectorError { selector: selector.to_owned(), reason }
+}
+
+fn expression(text: &str, entry: &Value) -> Result<LabelRequirement, SelectorError> {
+    let str_of = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or("");
+    let operator = match str_of("operator") {
+        "In" => LabelOperator::In,
+        "NotIn" => LabelOperator::NotIn,
+        "Exists" => LabelOperator::Exists,
+        "DoesNotExist" => LabelOperator::DoesNotExist,
+        other => return Err(error(text, format!("{other:?} is not a valid label selector operator"))),
+    };
+    let values = match entry.get("values") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(list)) => list
+            .iter()
+            .map(|v| v.as_str().map(str::to_owned).ok_or_else(|| error(text, "values must be strings".into())))
+            .collect::<Result<_, _>>()?,
+        Some(_) => return Err(error(text, "values must be a list".into())),
+    };
+    requirement(text, str_of("key"), operator, values)
+}
+
+fn requirement(text: &str, key: &str, operator: LabelOperator, mut values: Vec<String>) -> Result<LabelRequirement, SelectorError> {
+    if !is_qualified_name(key) {
+        return Err(error(
+            text,
+            format!("key {key:?}: name part must consist of alphanumeric characters, '-', '_' or '.', with an optional DNS prefix"),
+        ));
+    }
+    match operator {
+        LabelOperator::In | LabelOperator::NotIn if values.is_empty() => {
+            return Err(error(text, format!("key {key:?}: for 'in', 'notin' operators, values set can't be empty")));
+        }
+        LabelOperator::Exists | LabelOperator::DoesNotExist if !values.is_empty() => {
+            return Err(error(text, format!("key {key:?}: values set must be empty for exists and does not exist")));
+        }
+        LabelOperator::GreaterThan | LabelOperator::LessThan if values.len() != 1 || values[0].parse::<i64>().is_err() => {
+            return Err(error(text, format!("key {key:?}: for 'Gt', 'Lt' operators, the value must be an integer")));
+        }
+        _ => {}
+    }
+    if let Some(bad) = values.iter().find(|v| !is_label_value(v)) {
+        return Err(error(
+            text,
+            format!("value {bad:?} of key {key:?}: a valid label must be at most 63 alphanumeric characters, '-', '_' or '.'"),
+        ));
+    }
+    values.sort();
+    values.dedup();
+    Ok(LabelRequirement { key: key.to_owned(), operator, values })
+}
+
+/// `[prefix/]name` as label keys must be.
+pub fn is_qualified_name(key: &str) -> bool {
+    let (prefix, name) = key.split_once('/').map_or((None, key), |(p, n)| (Some(p), n));
+    let prefix_ok = prefix.is_none_or(|p| !p.is_empty() && p.len() <= 253 && p.split('.').all(is_dns_label));
+    prefix_ok && !name.is_empty() && is_label_value(name)
+}
+
+fn is_dns_label(s: &str) -> bool {
+    let edge = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let bytes = s.as_bytes();
+    edge(bytes.first()) && edge(bytes.last()) && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
+}
+
+/// Empty, or at most 63 characters that start and end with a letter or digit.
+pub fn is_label_value(s: &str) -> bool {
+    let bytes = s.as_bytes();
+    let edge = |b: Option<&u8>| b.is_none_or(u8::is_ascii_alphanumeric);
+    bytes.len() <= 63
+        && edge(bytes.first())
+        && edge(bytes.last())
+        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+}
+
+/// Splits into words and the marks `( ) , ! = == != > <`.
+fn tokenize(text: &str) -> Vec<&str> {
+    let special = |b: u8| matches!(b, b'(' | b')' | b',' | b'!' | b'=' | b'>' | b'<');
+    let bytes = text.as_bytes();
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let start = at;
+        if bytes[at].is_ascii_whitespace() {
+            at += 1;
+            continue;
+        }
+        if special(bytes[at]) {
+            at += 1;
+            if matches!(bytes[start], b'!' | b'=') && bytes.get(at) == Some(&b'=') {
+                at += 1;
+            }
+        } else {
+            while at < bytes.len() && !special(bytes[at]) && !bytes[at].is_ascii_whitespace() {
+                at += 1;
+            }
+        }
+        tokens.push(&text[start..at]);
+    }
+    tokens
+}
+
+struct LabelParser<'a> {
+    text: &'a str,
+    tokens: &'a [&'a str],
+    at: usize,
+}
+
+impl<'a> LabelParser<'a> {
+    fn peek(&self) -> Option<&'a str> {
+        self.tokens.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<&'a str> {
+        let token = self.peek();
+        self.at += usize::from(token.is_some());
+        token
+    }
+
+    fn fail<T>(&self, found: Option<&str>, expected: &str) -> Result<T, SelectorError> {
+        Err(error(self.text, format!("found '{}', expected: {expected}", found.unwrap_or(""))))
+    }
+
+    fn requirement(&mut self) -> Result<LabelRequirement, SelectorError> {
+        let negated = self.peek() == Some("!");
+        self.at += usize::from(negated);
+        let key = match self.next() {
+            Some(word) if is_word(word) => word,
+            other => return self.fail(other, "!, identifier, or 'end of string'"),
+        };
+        if negated {
+            return requirement(self.text, key, LabelOperator::DoesNotExist, Vec::new());
+        }
+        if matches!(self.peek(), None | Some(",")) {
+            return requirement(self.text, key, LabelOperator::Exists, Vec::new());
+        }
+        let (operator, many) = match self.next() {
+            Some("=" | "==") => (LabelOperator::In, false),
+            Some("!=") => (LabelOperator::NotIn, false),
+            Some("in") => (LabelOperator::In, true),
+            Some("notin") => (LabelOperator::NotIn, true),
+            Some(">") => (LabelOperator::GreaterThan, false),
+            Some("<") => (LabelOperator::LessThan, false),
+            other => return self.fail(other, "in, notin, =, ==, !=, gt, lt"),
+        };
+        let values = if many { self.value_list()? } else { vec![self.single_value()?] };
+        requirement(self.text, key, operator, values)
+    }
+
+    /// One value; nothing before a comma or the end is the empty value.
+    fn single_value(&mut self) -> Result<String, SelectorError> {
+        match self.peek() {
+            None | Some(",") => Ok(String::new()),
+            Some(word) if is_word(word) => {
+                self.at += 1;
+                Ok(word.to_owned())
+            }
+            other => self.fail(other, "identifier"),
+        }
+    }
+
+    fn value_list(&mut self) -> Result<Vec<String>, SelectorError> {
+        match self.next() {
+            Some("(") => {}
+            other => return self.fail(other, "'('"),
+        }
+        let mut values = Vec::new();
+        loop {
+            values.push(match self.peek() {
+                Some("," | ")") => String::new(),
+                _ => self.single_value()?,
+            });
+            match self.next() {
+                Some(",") => {}
+                Some(")") => return Ok(values),
+                other => return self.fail(other, "',' or ')'"),
+            }
+        }
+    }
+}
+
+fn is_word(token: &str) -> bool {
+    !token.starts_with(['(', ')', ',', '!', '=', '>', '<'])
+}
+
+/// `metadata.name=web,status.phase!=Running`: every term must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldSelector {
+    pub terms: Vec<FieldTerm>,
+}
+
+/// One comparison of one field, by its dotted path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldTerm {
+    pub path: String,
+    pub equal: bool,
+    pub value: String,
+}
+
+impl FieldSelector {
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
+        if text.len() > MAX_SELECTOR_BYTES {
+            return Err(error("", format!("it has {} bytes; the limit is {MAX_SELECTOR_BYTES}", text.len())));
+        }
+        let mut terms = Vec::new();
+        for part in split_unescaped(text) {
+            if part.is_empty() {
+                continue;
+            }
+            let (path, equal, value) =
+                split_term(part).ok_or_else(|| error(text, format!("invalid selector: '{part}'; can't understand it")))?;
+            terms.push(FieldTerm { path: path.to_owned(), equal, value: unescape(text, value)? });
+        }
+        Ok(Self { terms })
+    }
+
+    pub fn is_everything(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// The value that `path` must equal, if the selector asks for one.
+    pub fn required(&self, path: &str) -> Option<&str> {
+        self.terms.iter().find(|t| t.equal && t.path == path).map(|t| t.value.as_str())
+    }
+
+    /// An absent field compares as the empty string, numbers and booleans as they are printed.
+    pub fn matches(&self, object: &Object) -> bool {
+        self.terms.iter().all(|t| (field_text(object, &t.path) == t.value) == t.equal)
+    }
+}
+
+fn field_text(object: &Object, path: &str) -> String {
+    let mut parts = path.split('.');
+    let first = parts.next().and_then(|p| object.0.get(p));
+    match parts.try_fold(first, |value, part| value.map(|v| v.get(part))) {
+        Some(Some(Value::String(s))) => s.clone(),
+        Some(Some(v @ (Value::Number(_) | Value::Bool(_)))) => v.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// Splits at commas that no backslash protects.
+fn split_unescaped(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut start, mut escaped) = (0, false);
+    for (i, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            ',' => {
+                parts.push(&text[start..i]);
+                start = i + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// The operator that stands first wins; a `!=` is longer than the `=` inside it.
+fn split_term(term: &str) -> Option<(&str, bool, &str)> {
+    let at = term.find('=')?;
+    if at > 0 && term.as_bytes()[at - 1] == b'!' {
+        return Some((&term[..at - 1], false, &term[at + 1..]));
+    }
+    let value = &term[at + 1..];
+    Some((&term[..at], true, value.strip_prefix('=').unwrap_or(value)))
+}
+
+fn unescape(text: &str, value: &str) -> Result<String, SelectorError> {
+    let mut out = String::with_capacity(value.len());
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some(c @ ('\\' | ',' | '=')) => out.push(c),
+                other => {
+                    return Err(error(
+                        text,
+                        format!("invalid escape sequence \\{} in {value:?}", other.map(String::from).unwrap_or_default()),
+                    ));
+                }
+            },
+            ',' | '=' => return Err(error(text, format!("unescaped '{c}' in the value {value:?}"))),
+            c => out.push(c),
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    }
+
+    #[test]
+    fn label_selectors_select() {
+        let l = labels(&[("app", "web"), ("tier", "front"), ("n", "5"), ("empty", "")]);
+        for (selector, expected) in [
+            ("", true),
+            ("app=web", true),
+            ("app==web,tier=back", false),
+            ("app!=web", false),
+            ("other!=web", true),
+            ("app in (api, web)", true),
+            ("app notin (api,web)", false),
+            ("missing notin (a)", true),
+            ("app", true),
+            ("!app", false),
+            ("!missing", true),
+            ("n>4,n<6", true),
+            ("n>5", false),
+            ("empty=", true),
+            ("missing=", false),
+            ("argocd.argoproj.io/secret-type=cluster", false),
+        ] {
+            assert_eq!(LabelSelector::parse(selector).expect(selector).matches(&l), expected, "{selector}");
+        }
+    }
+
+    #[test]
+    fn bad_label_selectors_say_what_was_expected() {
+        for selector in ["a=b=c", "a in b", "a in (b", "=b", "a b", "a in ()x", "-a=b", "a=b!", "a>x"] {
+            assert!(LabelSelector::parse(selector).is_err(), "{selector}");
+        }
+        assert_eq!(LabelSelector::parse("b in (y,x),!a,c!=d").expect("valid").to_string(), "!a,b in (x,y),c!=d");
+    }
+
+    #[test]
+    fn structured_selectors() {
+        let s =
+            LabelSelector::from_json(&json!({"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "b", "operator": "DoesNotExist"}]}))
+                .expect("valid");
+        assert!(s.matches(&labels(&[("a", "1")])));
+        assert!(!s.matches(&labels(&[("a", "1"), ("b", "")])));
+        assert!(!LabelSelector::from_json(&Value::Null).expect("null").matches(&labels(&[])));
+        assert!(LabelSelector::from_json(&json!({})).expect("empty").matches(&labels(&[])));
+        assert!(LabelSelector::from_json(&json!({"matchExpressions": [{"key": "a", "operator": "In"}]})).is_err());
+    }
+
+    #[test]
+    fn field_selectors() {
+        let o = Object::from_value(json!({"metadata": {"name": "web", "namespace": "a,b"}, "spec": {"replicas": 3}})).expect("a map");
+        for (selector, expected) in [
+            ("metadata.name=web", true),
+            ("metadata.name==web,metadata.namespace!=a\\,b", false),
+            ("spec.replicas=3", true),
+            ("status.phase=", true),
+            ("status.phase!=Running", true),
+        ] {
+            assert_eq!(FieldSelector::parse(selector).expect(selector).matches(&o), expected, "{selector}");
+        }
+        assert!(FieldSelector::parse("metadata.name").is_err());
+        assert!(FieldSelector::parse("a=\\x").is_err());
+    }
+}
