@@ -1,1 +1,46 @@
-fn main() {}
+//! Tasks of the repository that are not part of the product. `cargo xtask help` lists them.
+
+mod codegen;
+mod crds;
+mod tidy;
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Tasks of the repository")]
+struct Args {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Check layering, purity, sizes, module headers, forbidden words, licences and duplicate versions
+    Tidy,
+    /// Write the committed schema table from an OpenAPI v2 document and discovery files
+    Codegen {
+        /// Arguments for the generator, such as `--from DIR`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Write the CRDs of Application and AppProject to deploy/crds
+    Crds {
+        /// Only check that the committed files are fresh
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    match Args::parse().task {
+        Task::Tidy => tidy::run(&root()),
+        Task::Codegen { args } => codegen::run(&args),
+        Task::Crds { check } => crds::run(&root(), check),
+    }
+}
+
+/// The top folder of the repository.
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies one folder below the top").to_owned()
+}

@@ -1,0 +1,38 @@
+//! The rules of the house that the compiler does not hold: `cargo xtask tidy`, and a test.
+//!
+//! Each check returns its findings as lines "file: what is wrong and what to do"; an empty list is a pass.
+
+mod layering;
+mod licences;
+mod sources;
+
+use anyhow::bail;
+use std::path::Path;
+
+/// Runs every check and prints what it finds.
+///
+/// # Errors
+/// When there is at least one finding, or the repository cannot be read.
+pub fn run(root: &Path) -> anyhow::Result<()> {
+    let mut findings = layering::check(root)?;
+    findings.extend(sources::check(root)?);
+    findings.extend(licences::check(root)?);
+    for finding in &findings {
+        eprintln!("tidy: {finding}");
+    }
+    if findings.is_empty() {
+        println!("tidy: all well");
+        return Ok(());
+    }
+    bail!("{} findings", findings.len())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_house_is_tidy() {
+        if let Err(e) = super::run(&crate::root()) {
+            panic!("{e}: run `cargo xtask tidy`");
+        }
+    }
+}
