@@ -1,0 +1,28 @@
+# Two commands do everything: `make run` shows the main job working, `make test` passes the tests.
+.PHONY: run test test-real bench lint ui browser
+
+CARGO ?= cargo
+
+run: ui            ## start everything in one process and watch the examples become Synced and Healthy
+	$(CARGO) run --quiet --release --package tiphys-cli -- up
+
+test: ui lint      ## format, lints, the rules of the house, every test that needs no cluster
+	$(CARGO) test --workspace
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) xtask tidy
+
+ui/dist/index.html: $(shell find ui/src ui/index.html ui/package-lock.json -type f 2>/dev/null)
+	cd ui && npm ci --no-audit --no-fund --silent && npm run --silent build
+
+ui: ui/dist/index.html
+
+test-real:         ## the same scenarios against a real control plane (built on first use: 7 to 12 minutes)
+	scripts/control-plane build > /dev/null
+	scripts/test-real
+
+bench: ui          ## figures of this machine
+	$(CARGO) build --release --package tiphys-cli
+	$(CARGO) xtask bench fleet --apps 300
