@@ -1,0 +1,435 @@
+//! Prints a value as `sigs.k8s.io/yaml` does: block style, go-yaml's key order, quoting, literal blocks and folding at 80 columns.
+
+use super::resolve::{self, Scalar};
+use serde_json::{Map, Number, Value};
+use std::cmp::Ordering;
+
+const BEST_WIDTH: usize = 80;
+/// A key longer than this (in bytes) is printed with an explicit `?`.
+const SIMPLE_KEY: usize = 128;
+
+/// The YAML text of a value, with a newline at its end.
+pub fn to_string(value: &Value) -> String {
+    let mut emitter = Emitter { out: String::new(), column: 0, indent: -1, whitespace: true, indention: true };
+    emitter.node(value, false);
+    emitter.indent = -1;
+    emitter.write_indent();
+    emitter.out
+}
+
+struct Emitter {
+    out: String,
+    column: usize,
+    /// -1 outside of every collection.
+    indent: isize,
+    /// The last thing written allows the next without a space.
+    whitespace: bool,
+    /// Only indentation and indicators stand on this line.
+    indention: bool,
+}
+
+impl Emitter {
+    fn put(&mut self, c: char) {
+        self.out.push(c);
+        self.column += 1;
+    }
+
+    fn put_break(&mut self, c: char) {
+        self.out.push(c);
+        self.column = 0;
+    }
+
+    fn write_indent(&mut self) {
+        let indent = self.indent.max(0).unsigned_abs();
+        if !self.indention || self.column > indent || (self.column == indent && !self.whitespace) {
+            self.put_break('\n');
+        }
+        while self.column < indent {
+            self.put(' ');
+        }
+        self.whitespace = true;
+        self.indention = true;
+    }
+
+    fn indicator(&mut self, text: &str, need_whitespace: bool, is_whitespace: bool, is_indention: bool) {
+        if need_whitespace && !self.whitespace {
+            self.put(' ');
+        }
+        text.chars().for_each(|c| self.put(c));
+        self.whitespace = is_whitespace;
+        self.indention = self.indention && is_indention;
+    }
+
+    fn deeper(&self, flow: bool) -> isize {
+        match (self.indent, flow) {
+            (..0, true) => 2,
+            (..0, false) => 0,
+            (indent, _) => indent + 2,
+        }
+    }
+
+    fn node(&mut self, value: &Value, in_map: bool) {
+        match value {
+            Value::Null => self.plain_text("null"),
+            Value::Bool(b) => self.plain_text(if *b { "true" } else { "false" }),
+            Value::Number(n) => self.plain_text(&number(n)),
+            Value::String(s) => self.string(s, false),
+            Value::Array(items) if items.is_empty() => {
+                self.indicator("[", true, true, false);
+                self.indicator("]", false, false, false);
+            }
+            Value::Object(map) if map.is_empty() => {
+                self.indicator("{", true, true, false);
+                self.indicator("}", false, false, false);
+            }
+            Value::Array(items) => self.list(items, in_map),
+            Value::Object(map) => self.map(map),
+        }
+    }
+
+    fn list(&mut self, items: &[Value], in_map: bool) {
+        let outer = self.indent;
+        let indentless = in_map && !self.indention && self.indent >= 0;
+        if !indentless {
+            self.indent = self.deeper(false);
+        }
+        for item in items {
+            self.write_indent();
+            self.indicator("-", true, false, true);
+            self.node(item, false);
+        }
+        self.indent = outer;
+    }
+
+    fn map(&mut self, map: &Map<String, Value>) {
+        let outer = self.indent;
+        self.indent = self.deeper(false);
+        for key in sorted(map.keys().collect()) {
+            let Some(value) = map.get(key) else { continue };
+            self.write_indent();
+            if key.len() <= SIMPLE_KEY && !Analysis::of(key).line_breaks {
+                self.string(key, true);
+                self.indicator(":", false, false, false);
+            } else {
+                self.indicator("?", true, false, true);
+                self.string(key, false);
+                self.write_indent();
+                self.indicator(":", true, false, true);
+            }
+            self.node(value, true);
+        }
+        self.indent = outer;
+    }
+
+    /// A scalar that needs no quotes and no folding.
+    fn plain_text(&mut self, text: &str) {
+        if !self.whitespace {
+            self.put(' ');
+        }
+        text.chars().for_each(|c| self.put(c));
+        self.whitespace = false;
+        self.indention = false;
+    }
+
+    fn string(&mut self, text: &str, simple_key: bool) {
+        let outer = self.indent;
+        self.indent = self.deeper(true);
+        let analysis = Analysis::of(text);
+        let is_string = matches!(resolve::plain(text), Scalar::Str(_)) && !resolve::is_base60(text);
+        let multiline_key = simple_key && analysis.line_breaks;
+        if text.contains('\n') && analysis.block_allowed && !simple_key {
+            self.literal(text);
+        } else if text.contains('\n') || !is_string || multiline_key {
+            self.double_quoted(text, !simple_key);
+        } else if analysis.plain_allowed {
+            self.plain(text, !simple_key);
+        } else if analysis.single_quoted_allowed {
+            self.single_quoted(text, !simple_key);
+        } else {
+            self.double_quoted(text, !simple_key);
+        }
+        self.indent = outer;
+    }
+
+    fn plain(&mut self, text: &str, fold: bool) {
+        if !self.whitespace {
+            self.put(' ');
+        }
+        let mut spaces = false;
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            if c == ' ' {
+                if fold && !spaces && self.column > BEST_WIDTH && chars.peek() != Some(&' ') {
+                    self.write_indent();
+                } else {
+                    self.put(c);
+                }
+                spaces = true;
+            } else {
+                self.put(c);
+                self.indention = false;
+                spaces = false;
+            }
+        }
+        self.whitespace = false;
+        self.indention = false;
+    }
+
+    fn single_quoted(&mut self, text: &str, fold: bool) {
+        self.indicator("'", true, false, false);
+        let (mut spaces, mut breaks) = (false, false);
+        let mut first = true;
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            if c == ' ' {
+                if fold && !spaces && self.column > BEST_WIDTH && !first && chars.peek().is_some_and(|next| *next != ' ') {
+                    self.write_indent();
+                } else {
+                    self.put(c);
+                }
+                spaces = true;
+            } else if is_break(c) {
+                self.put_break(c);
+                self.indention = true;
+                breaks = true;
+            } else {
+                if breaks {
+                    self.write_indent();
+                }
+                if c == '\'' {
+                    self.put('\'');
+                }
+                self.put(c);
+                self.indention = false;
+                (spaces, breaks) = (false, false);
+            }
+            first = false;
+        }
+        self.indicator("'", false, false, false);
+    }
+
+    fn double_quoted(&mut self, text: &str, fold: bool) {
+        self.indicator("\"", true, false, false);
+        let mut spaces = false;
+        let mut first = true;
+        let after_bom = text.starts_with('\u{FEFF}'); // then go-yaml escapes every character
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            if after_bom || !is_printable(c) || is_break(c) || matches!(c, '"' | '\\') {
+                self.escape(c);
+                spaces = false;
+            } else if c == ' ' {
+                if fold && !spaces && self.column > BEST_WIDTH && !first && chars.peek().is_some() {
+                    self.write_indent();
+                    if chars.peek() == Some(&' ') {
+                        self.put('\\');
+                    }
+                } else {
+                    self.put(c);
+                }
+                spaces = true;
+            } else {
+                self.put(c);
+                spaces = false;
+            }
+            first = false;
+        }
+        self.indicator("\"", false, false, false);
+    }
+
+    fn escape(&mut self, c: char) {
+        self.put('\\');
+        let short = match c {
+            '\0' => '0',
+            '\x07' => 'a',
+            '\x08' => 'b',
+            '\t' => 't',
+            '\n' => 'n',
+            '\x0B' => 'v',
+            '\x0C' => 'f',
+            '\r' => 'r',
+            '\x1B' => 'e',
+            '"' => '"',
+            '\\' => '\\',
+            '\u{85}' => 'N',
+            '\u{A0}' => '_',
+            '\u{2028}' => 'L',
+            '\u{2029}' => 'P',
+            _ => {
+                let code = u32::from(c);
+                let text = match code {
+                    ..=0xFF => format!("x{code:02X}"),
+                    ..=0xFFFF => format!("u{code:04X}"),
+                    _ => format!("U{code:08X}"),
+                };
+                text.chars().for_each(|c| self.put(c));
+                return;
+            }
+        };
+        self.put(short);
+    }
+
+    fn literal(&mut self, text: &str) {
+        self.indicator("|", true, false, false);
+        if text.starts_with(|c| c == ' ' || is_break(c)) {
+            self.indicator("2", false, false, false);
+        }
+        let mut ends = text.chars().rev();
+        let (last, before) = (ends.next(), ends.next());
+        match (last, before) {
+            (Some(c), _) if !is_break(c) => self.indicator("-", false, false, false),
+            (_, None) => self.indicator("+", false, false, false),
+            (_, Some(c)) if is_break(c) => self.indicator("+", false, false, false),
+            _ => {}
+        }
+        self.put_break('\n');
+        self.indention = true;
+        self.whitespace = true;
+        let mut breaks = true;
+        for c in text.chars() {
+            if is_break(c) {
+                self.put_break(c);
+                self.indention = true;
+                breaks = true;
+            } else {
+                if breaks {
+                    self.write_indent();
+                }
+                self.put(c);
+                self.indention = false;
+                breaks = false;
+            }
+        }
+    }
+}
+
+/// Which styles a text can be printed in.
+struct Analysis {
+    line_breaks: bool,
+    plain_allowed: bool,
+    single_quoted_allowed: bool,
+    block_allowed: bool,
+}
+
+impl Analysis {
+    fn of(text: &str) -> Self {
+        if text.is_empty() {
+            return Self { line_breaks: false, plain_allowed: true, single_quoted_allowed: true, block_allowed: false };
+        }
+        let mut indicators = text.starts_with("---") || text.starts_with("...");
+        let (mut line_breaks, mut special, mut break_space, mut space_break) = (false, false, false, false);
+        let (mut previous_space, mut previous_break, mut preceded_by_blank) = (false, false, true);
+        let mut chars = text.chars().peekable();
+        let mut first = true;
+        while let Some(c) = chars.next() {
+            let followed_by_blank = chars.peek().is_none_or(|n| matches!(n, ' ' | '\t'));
+            indicators |= match c {
+                '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`' if first => true,
+                '?' | '-' if first => followed_by_blank,
+                ':' => followed_by_blank,
+                '#' => preceded_by_blank,
+                _ => false,
+            };
+            special |= !is_printable(c);
+            let (space, line_break) = (c == ' ', is_break(c));
+            break_space |= space && previous_break;
+            space_break |= line_break && previous_space;
+            line_breaks |= line_break;
+            (previous_space, previous_break) = (space, line_break);
+            preceded_by_blank = matches!(c, ' ' | '\t' | '\0') || line_break;
+            first = false;
+        }
+        let edge = |c: Option<char>| c.is_some_and(|c| c == ' ' || is_break(c));
+        let at_edges = edge(text.chars().next()) || edge(text.chars().next_back());
+        let quoted_ok = !break_space && !space_break && !special;
+        Self {
+            line_breaks,
+            plain_allowed: quoted_ok && !at_edges && !line_breaks && !indicators,
+            single_quoted_allowed: quoted_ok,
+            block_allowed: !text.ends_with(' ') && !space_break && !special,
+        }
+    }
+}
+
+fn is_break(c: char) -> bool {
+    matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+fn is_printable(c: char) -> bool {
+    matches!(c, '\n' | ' '..='~' | '\u{A0}'..='\u{D7FF}' | '\u{E000}'..='\u{FEFE}' | '\u{FF00}'..='\u{FFFD}')
+}
+
+fn number(n: &Number) -> String {
+    if n.is_i64() || n.is_u64() {
+        return n.to_string();
+    }
+    let Some(float) = n.as_f64() else { return n.to_string() };
+    const TWO_64: f64 = 18_446_744_073_709_551_616.0;
+    if float.fract() == 0.0 && float.abs() < TWO_64 {
+        let whole = format!("{float}");
+        if whole.parse::<i64>().is_ok() || whole.parse::<u64>().is_ok() {
+            return if whole == "-0" { "0".to_owned() } else { whole };
+        }
+    }
+    go_shortest(&format!("{float:e}"))
+}
+
+/// Go's FormatFloat 'g' with the shortest digits, from Rust's `{:e}` text: exponents below -4 and above 5 are written out.
+pub(super) fn go_shortest(scientific: &str) -> String {
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |m| ("-", m));
+    if exponent < -4 || exponent >= 6 {
+        let sign_of_exponent = if exponent < 0 { '-' } else { '+' };
+        return format!("{sign}{mantissa}e{sign_of_exponent}{:02}", exponent.abs());
+    }
+    let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
+    let point = exponent + 1;
+    match usize::try_from(point) {
+        Err(_) | Ok(0) => format!("{sign}0.{}{digits}", "0".repeat(point.unsigned_abs() as usize)),
+        Ok(point) if point >= digits.len() => format!("{sign}{digits}{}", "0".repeat(point - digits.len())),
+        Ok(point) => format!("{sign}{}.{}", &digits[..point], &digits[point..]),
+    }
+}
+
+/// Merge sort: [`natural`] is not a total order for some mixed keys, which the sort of the standard library may refuse with a panic.
+fn sorted(mut keys: Vec<&String>) -> Vec<&String> {
+    if keys.len() < 2 {
+        return keys;
+    }
+    let right = sorted(keys.split_off(keys.len() / 2));
+    let (mut left, mut right) = (sorted(keys).into_iter().peekable(), right.into_iter().peekable());
+    let mut out = Vec::with_capacity(left.len() + right.len());
+    while let (Some(l), Some(r)) = (left.peek(), right.peek()) {
+        let next = if natural(l, r) == Ordering::Greater { right.next() } else { left.next() };
+        out.extend(next);
+    }
+    out.extend(left);
+    out.extend(right);
+    out
+}
+
+/// go-yaml's order of map keys: runs of digits compare as numbers, letters come after everything else.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (left, right): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let Some(at) = left.iter().zip(&right).position(|(l, r)| l != r) else { return left.len().cmp(&right.len()) };
+    let (l, r) = (left[at], right[at]);
+    match (l.is_alphabetic(), r.is_alphabetic()) {
+        (true, true) => return l.cmp(&r),
+        (false, true) => return Ordering::Less,
+        (true, false) => return Ordering::Greater,
+        (false, false) => {}
+    }
+    let mut start = 0i64;
+    if l == '0' || r == '0' {
+        let digits_before = left.iter().take(at).rev().take_while(|c| c.is_ascii_digit());
+        if digits_before.into_iter().any(|c| *c != '0') {
+            start = 1;
+        }
+    }
+    let run = |chars: &[char]| {
+        let digits = chars.iter().skip(at).map_while(|c| c.to_digit(10));
+        digits.fold((start, 0usize), |(n, len), d| (n.wrapping_mul(10).wrapping_add(i64::from(d)), len + 1))
+    };
+    run(&left).cmp(&run(&right)).then(l.cmp(&r))
+}

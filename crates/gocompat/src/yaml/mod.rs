@@ -1,0 +1,100 @@
+//! YAML as `sigs.k8s.io/yaml` reads and prints it.
+//!
+//! Main functions: [`parse_documents`], [`parse_document`] and [`to_string`]. The grammar comes from `saphyr-parser`; which text is a
+//! number, a boolean or a string, what a merge key does and how a value is printed follow go-yaml v2, because that is what every
+//! Kubernetes tool uses. It must not know what is inside a document.
+
+mod build;
+mod emit;
+mod resolve;
+mod split;
+
+pub use emit::to_string;
+pub use split::{Chunk, decode_text, split_documents};
+
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// What one input may cost. Everything over a limit is an error, never a shortened result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Size of the whole input in bytes.
+    pub bytes: usize,
+    /// Nesting of maps and lists.
+    pub depth: usize,
+    /// Scalars, maps and lists in one input, those made by aliases included.
+    pub nodes: usize,
+    /// Nodes made by aliases in one document.
+    pub aliases: usize,
+    /// Documents in one input.
+    pub documents: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { bytes: 64 << 20, depth: 200, nodes: 4_000_000, aliases: 400_000, documents: 20_000 }
+    }
+}
+
+/// What to do when a map has the same key twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Duplicates {
+    /// The last one counts, as `yaml.Unmarshal` does.
+    #[default]
+    LastWins,
+    /// Refused, as `yaml.UnmarshalStrict` does.
+    Refuse,
+}
+
+/// Where and why a text is not YAML. Lines and columns count from 1; 0 means the whole input.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{message}", place(*.line, *.column))]
+pub struct YamlError {
+    pub line: usize,
+    pub column: usize,
+    pub message: String,
+}
+
+impl YamlError {
+    pub(crate) fn at(line: usize, column: usize, message: impl Into<String>) -> Self {
+        Self { line, column, message: message.into() }
+    }
+}
+
+fn place(line: usize, column: usize) -> String {
+    if line == 0 { String::new() } else { format!("line {line}, column {column}: ") }
+}
+
+/// One document and the line of the input where its text begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    pub value: Value,
+    pub line: usize,
+}
+
+/// Parses every document of a stream; the first broken one ends it. An empty document is `null`.
+///
+/// Documents are cut at lines that start with `---` before anything is parsed, as Kubernetes does.
+pub fn parse_documents(input: impl AsRef<[u8]>, limits: &Limits) -> Result<Vec<Document>, YamlError> {
+    let text = decode_text(input.as_ref(), limits)?;
+    let mut budget = *limits;
+    let mut documents = Vec::new();
+    for chunk in split_documents(&text, limits)? {
+        let value = parse_chunk(&chunk?, &mut budget, Duplicates::LastWins)?;
+        documents.push(Document { value: value.0, line: value.1 });
+    }
+    Ok(documents)
+}
+
+/// Parses the first document of a text, as `yaml.Unmarshal` does.
+pub fn parse_document(input: impl AsRef<[u8]>, limits: &Limits, duplicates: Duplicates) -> Result<Value, YamlError> {
+    let text = decode_text(input.as_ref(), limits)?;
+    let mut budget = *limits;
+    let chunk = Chunk { text: Cow::Borrowed(&text), line: 1 };
+    parse_chunk(&chunk, &mut budget, duplicates).map(|(value, _)| value)
+}
+
+/// Parses one chunk of [`split_documents`] and takes what it cost from `budget.nodes`. Returns the value and its first line.
+pub fn parse_chunk(chunk: &Chunk<'_>, budget: &mut Limits, duplicates: Duplicates) -> Result<(Value, usize), YamlError> {
+    build::document(chunk, budget, duplicates)
+}
