@@ -6,3 +6,4 @@ pub mod catalog;
 pub mod registry;
 pub mod status;
 pub mod store;
+mod strategy;

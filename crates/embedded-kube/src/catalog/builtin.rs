@@ -1,58 +1,74 @@
-//! The resources every server has.
+//! The resources every server has, from the schema table's discovery part.
 
 use super::{Resource, Subresource};
 use std::sync::Arc;
+use tiphys_apimachinery::schema;
+
+/// Kinds whose `metadata.generation` is kept, as `<group>/<resource>`.
+const WITH_GENERATION: &[&str] = &[
+    "/pods",
+    "/replicationcontrollers",
+    "admissionregistration.k8s.io/mutatingadmissionpolicies",
+    "admissionregistration.k8s.io/mutatingadmissionpolicybindings",
+    "admissionregistration.k8s.io/mutatingwebhookconfigurations",
+    "admissionregistration.k8s.io/validatingadmissionpolicies",
+    "admissionregistration.k8s.io/validatingadmissionpolicybindings",
+    "admissionregistration.k8s.io/validatingwebhookconfigurations",
+    "apiextensions.k8s.io/customresourcedefinitions",
+    "apps/daemonsets",
+    "apps/deployments",
+    "apps/replicasets",
+    "apps/statefulsets",
+    "batch/cronjobs",
+    "batch/jobs",
+    "discovery.k8s.io/endpointslices",
+    "flowcontrol.apiserver.k8s.io/flowschemas",
+    "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations",
+    "networking.k8s.io/ingressclasses",
+    "networking.k8s.io/ingresses",
+    "networking.k8s.io/networkpolicies",
+    "policy/poddisruptionbudgets",
+    "resource.k8s.io/resourceslices",
+    "scheduling.k8s.io/priorityclasses",
+];
 
 /// All built-in resources, in discovery order.
 pub fn resources() -> Vec<Arc<Resource>> {
-    let table: &[(&str, &str, &str, &str, bool, bool)] = &[
-        ("", "v1", "namespaces", "Namespace", false, true),
-        ("", "v1", "nodes", "Node", false, true),
-        ("", "v1", "pods", "Pod", true, true),
-        ("", "v1", "services", "Service", true, true),
-        ("", "v1", "endpoints", "Endpoints", true, false),
-        ("", "v1", "configmaps", "ConfigMap", true, false),
-        ("", "v1", "secrets", "Secret", true, false),
-        ("", "v1", "serviceaccounts", "ServiceAccount", true, false),
-        ("", "v1", "persistentvolumes", "PersistentVolume", false, true),
-        ("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true, true),
-        ("", "v1", "events", "Event", true, false),
-        ("apps", "v1", "deployments", "Deployment", true, true),
-        ("apps", "v1", "replicasets", "ReplicaSet", true, true),
-        ("apps", "v1", "statefulsets", "StatefulSet", true, true),
-        ("apps", "v1", "daemonsets", "DaemonSet", true, true),
-        ("apps", "v1", "controllerrevisions", "ControllerRevision", true, false),
-        ("batch", "v1", "jobs", "Job", true, true),
-        ("batch", "v1", "cronjobs", "CronJob", true, true),
-        ("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", true, false),
-        ("networking.k8s.io", "v1", "ingresses", "Ingress", true, true),
-        ("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", true, true),
-        ("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false, true),
-    ];
-    let verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-    let row = |&(group, version, resource, kind, namespaced, status): &(&str, &str, &str, &str, bool, bool)| {
-        let sub = Subresource {
-            name: "status".into(),
-            group: group.into(),
-            version: version.into(),
-            kind: kind.into(),
-            verbs: ["get", "patch", "update"].map(str::to_owned).to_vec(),
-        };
+    let all = schema::resources();
+    // The preferred version comes first, and is the one objects are stored in.
+    let storage = |group: &str, resource: &str| {
+        all.iter().find(|r| r.group == group && r.resource == resource).map_or_else(String::new, |r| r.version.to_owned())
+    };
+    let owned = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+    let one = |r: &schema::ResourceInfo| {
+        let table = format!("{}/{}", r.group, r.resource);
         Arc::new(Resource {
-            group: group.into(),
-            version: version.into(),
-            resource: resource.into(),
-            singular: kind.to_lowercase(),
-            kind: kind.into(),
-            list_kind: format!("{kind}List"),
-            namespaced,
-            verbs: verbs.map(str::to_owned).to_vec(),
-            short_names: Vec::new(),
-            categories: Vec::new(),
-            subresources: if status { vec![sub] } else { Vec::new() },
-            table: format!("{group}/{resource}"),
-            storage_version: version.into(),
+            group: r.group.to_owned(),
+            version: r.version.to_owned(),
+            resource: r.resource.to_owned(),
+            singular: r.singular.to_owned(),
+            kind: r.kind.to_owned(),
+            list_kind: format!("{}List", r.kind),
+            namespaced: r.namespaced,
+            verbs: owned(&r.verbs),
+            short_names: owned(&r.short_names),
+            categories: owned(&r.categories),
+            subresources: r.subresources.iter().map(subresource).collect(),
+            storage_version: storage(r.group, r.resource),
+            custom: None,
+            generation: WITH_GENERATION.contains(&table.as_str()),
+            table,
         })
     };
-    table.iter().map(row).collect()
+    all.iter().map(one).collect()
+}
+
+fn subresource(s: &schema::Subresource) -> Subresource {
+    Subresource {
+        name: s.name.to_owned(),
+        group: s.group.to_owned(),
+        version: s.version.to_owned(),
+        kind: s.kind.to_owned(),
+        verbs: s.verbs.iter().map(|v| (*v).to_owned()).collect(),
+    }
 }

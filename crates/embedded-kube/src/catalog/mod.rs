@@ -3,10 +3,17 @@
 //! Main types: [`Catalog`], replaced as a whole when a definition changes, and [`Resource`]. It holds no objects.
 
 pub mod builtin;
+pub mod crd;
 
+use crate::registry::Stored;
+use crd::Custom;
 use std::collections::HashMap;
-use std::sync::Arc;
-use tiphys_apimachinery::{Gvk, Gvr};
+use std::sync::{Arc, OnceLock};
+use tiphys_apimachinery::schema::{self, TypeRef};
+use tiphys_apimachinery::{Gvk, Gvr, gvk::join_api_version};
+
+/// Where the definitions of custom resources are kept.
+pub const CRD_TABLE: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
 /// A subresource and the kind it speaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +44,9 @@ pub struct Resource {
     pub table: String,
     /// The version its objects are kept in.
     pub storage_version: String,
+    /// What the definition says, for custom resources.
+    pub custom: Option<Arc<Custom>>,
+    generation: bool,
 }
 
 impl Resource {
@@ -49,11 +59,11 @@ impl Resource {
     }
 
     pub fn api_version(&self) -> String {
-        tiphys_apimachinery::gvk::join_api_version(&self.group, &self.version)
+        join_api_version(&self.group, &self.version)
     }
 
     pub fn storage_api_version(&self) -> String {
-        tiphys_apimachinery::gvk::join_api_version(&self.group, &self.storage_version)
+        join_api_version(&self.group, &self.storage_version)
     }
 
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
@@ -67,26 +77,57 @@ impl Resource {
     pub fn allows(&self, verb: &str) -> bool {
         self.verbs.iter().any(|v| v == verb)
     }
+
+    pub fn has_status(&self) -> bool {
+        self.subresource("status").is_some()
+    }
+
+    /// Whether `metadata.generation` is kept.
+    pub fn has_generation(&self) -> bool {
+        self.generation
+    }
+
+    /// The type, unless it is a custom resource without schema.
+    pub fn ty(&self) -> Option<TypeRef<'_>> {
+        match &self.custom {
+            Some(custom) => custom.schema.as_ref().and_then(|s| s.root()),
+            None => self.builtin_type(),
+        }
+    }
+
+    /// The type of a built-in kind.
+    pub fn builtin_type(&self) -> Option<TypeRef<'static>> {
+        if self.custom.is_some() { None } else { schema::builtin().type_for(&self.gvk()) }
+    }
 }
 
 /// Everything that is served, by resource and by kind.
 #[derive(Clone, Default)]
 pub struct Catalog {
     by_resource: HashMap<(String, String, String), Arc<Resource>>,
-    by_kind: HashMap<(String, String, String), Arc<Resource>>,
+    by_kind: HashMap<Gvk, Arc<Resource>>,
+    stored: HashMap<String, Arc<Resource>>,
     /// In discovery order: groups, versions inside a group, resources inside a version.
     pub order: Vec<Arc<Resource>>,
 }
 
 impl Catalog {
-    pub fn new(resources: impl IntoIterator<Item = Arc<Resource>>) -> Self {
+    /// The built-in resources and those of the given definitions.
+    pub fn with_definitions(definitions: &[Arc<Stored>]) -> Self {
+        static BUILTIN: OnceLock<Vec<Arc<Resource>>> = OnceLock::new();
+        let builtin = BUILTIN.get_or_init(builtin::resources).iter().cloned();
+        let custom = definitions.iter().flat_map(|d| crd::resources(&d.object())).map(Arc::new);
         let mut catalog = Self::default();
-        for resource in resources {
+        for resource in builtin.chain(custom) {
             let (group, version) = (resource.group.clone(), resource.version.clone());
-            catalog.by_kind.insert((group.clone(), version.clone(), resource.kind.clone()), resource.clone());
+            catalog.by_kind.insert(resource.gvk(), resource.clone());
             catalog.by_resource.insert((group, version, resource.resource.clone()), resource.clone());
+            if resource.version == resource.storage_version {
+                catalog.stored.insert(resource.table.clone(), resource.clone());
+            }
             catalog.order.push(resource);
         }
+        // Two definitions of one group may share versions: keep versions of a group together.
         catalog
     }
 
@@ -95,11 +136,16 @@ impl Catalog {
     }
 
     pub fn kind(&self, gvk: &Gvk) -> Option<&Arc<Resource>> {
-        self.by_kind.get(&(gvk.group.clone(), gvk.version.clone(), gvk.kind.clone()))
+        self.by_kind.get(gvk)
     }
 
-    /// The resource of a table, in its storage version.
+    /// The resource of a table, in its storage version (or any, when that one is not served).
     pub fn stored_in(&self, table: &str) -> Option<&Arc<Resource>> {
-        self.order.iter().find(|r| r.table == table && r.version == r.storage_version)
+        self.stored.get(table).or_else(|| self.order.iter().find(|r| r.table == table))
+    }
+
+    /// Whether any resource of the group is served in this version.
+    pub fn has_version(&self, group: &str, version: &str) -> bool {
+        self.order.iter().any(|r| r.group == group && r.version == version)
     }
 }

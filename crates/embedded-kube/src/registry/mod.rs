@@ -4,12 +4,17 @@
 //! Methods do not block on the disk: await [`Registry::durable`] with the returned revision before telling a client it is done.
 
 pub mod commit;
+pub mod convert;
+mod fields;
+pub mod meta;
 pub mod options;
+mod remove;
 pub mod state;
 pub mod stored;
 mod write;
 
 pub use options::{DeleteOptions, Deleted, FieldValidation, Part, Patch, Propagation, WriteOptions, Written};
+pub use remove::{FOREGROUND, ORPHAN};
 pub use state::{Change, Event, EventType, TooOld};
 pub use stored::{Meta, Stored};
 
@@ -57,7 +62,7 @@ impl Registry {
                 Err(error) => tracing::error!(%key, %error, "an object in the store is not JSON; it is left out"),
             }
         }
-        let catalog = Catalog::new(crate::catalog::builtin::resources());
+        let catalog = Catalog::with_definitions(&state.list(crate::catalog::CRD_TABLE, None));
         let inner = Inner { state: RwLock::new(state), catalog: RwLock::new(Arc::new(catalog)), committer, now };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -124,5 +129,35 @@ impl Registry {
     /// Every change from now on, of every resource, in order. A change is in the channel before the call that made it returns.
     pub fn subscribe(&self) -> mpsc::UnboundedReceiver<Event> {
         self.lock().follow()
+    }
+}
+
+impl Registry {
+    /// The resource in the version it is stored in.
+    pub(crate) fn storage_resource(&self, resource: &Arc<Resource>) -> Arc<Resource> {
+        if resource.version == resource.storage_version {
+            return resource.clone();
+        }
+        self.catalog().stored_in(&resource.table).cloned().unwrap_or_else(|| resource.clone())
+    }
+
+    /// What a write changes beyond the object itself.
+    pub(crate) fn after_write(&self, resource: &Resource, _object: &Object) {
+        if resource.table == crate::catalog::CRD_TABLE {
+            self.reload_catalog();
+        }
+    }
+
+    /// Serves what the CustomResourceDefinitions say now.
+    fn reload_catalog(&self) {
+        // The slot is held while the definitions are read, so that two reloads cannot finish in the wrong order.
+        let mut slot = self.inner.catalog.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let definitions = self.read().list(crate::catalog::CRD_TABLE, None);
+        let next = Arc::new(Catalog::with_definitions(&definitions));
+        let gone: Vec<String> = slot.order.iter().filter(|r| next.stored_in(&r.table).is_none()).map(|r| r.table.clone()).collect();
+        *slot = next;
+        drop(slot);
+        let mut state = self.lock();
+        gone.iter().for_each(|table| state.drop_watchers(table));
     }
 }

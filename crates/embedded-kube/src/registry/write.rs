@@ -1,18 +1,116 @@
-//! Create, update, patch and delete.
+//! Create, update and patch: what every object goes through whatever its kind.
 
-use super::options::{DeleteOptions, Deleted, Part, Patch, WriteOptions, Written};
-use super::{Registry, Stored};
+use super::options::{Part, Patch, WriteOptions, Written};
+use super::{Registry, Stored, convert, fields, meta};
 use crate::catalog::Resource;
-use crate::status::Status;
-use serde_json::Value;
+use crate::status::{Cause, Status};
+use crate::strategy;
 use std::sync::Arc;
-use tiphys_apimachinery::{Gvr, Object};
+use tiphys_apimachinery::{Gvr, Object, patch};
+
+/// How often a patch, or an update without a resourceVersion, is tried again when somebody else writes the same object.
+const ATTEMPTS: usize = 50;
+
+/// Why a write did not happen.
+enum Refused {
+    /// The object changed between reading and writing it.
+    Race,
+    Status(Status),
+}
+
+impl From<Status> for Refused {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
+}
 
 impl Registry {
     /// `namespace` is that of the URL; the object's own must be empty or the same.
     pub fn create(&self, gvr: &Gvr, namespace: &str, object: Object, options: &WriteOptions) -> Result<Written, Status> {
-        let _ = (gvr, namespace, object, options);
-        Err(Status::not_implemented("create"))
+        let resource = self.resource(gvr)?;
+        self.create_as(&resource, namespace, object, options, false)
+    }
+
+    fn create_as(
+        &self,
+        resource: &Arc<Resource>,
+        namespace: &str,
+        mut object: Object,
+        options: &WriteOptions,
+        applied: bool,
+    ) -> Result<Written, Status> {
+        meta::check_scope(resource, namespace, &mut object)?;
+        if !object.resource_version().is_empty() {
+            return Err(Status::new(500, "InternalError", "resourceVersion should not be set on objects to be created"));
+        }
+        if object.name().is_empty() && object.generate_name().is_empty() {
+            let cause = Cause::required("metadata.name", "name or generateName is required");
+            return Err(Status::invalid(&resource.group, &resource.kind, "", vec![cause]));
+        }
+        self.check_namespace(resource, namespace, object.name())?;
+        let mut warnings = strategy::check_fields(resource, &mut object, options)?;
+        for attempt in 0..8 {
+            let mut object = object.clone();
+            let generates = object.name().is_empty();
+            meta::prepare_create(self, resource, &mut object);
+            strategy::prepare_create(self, resource, &mut object)?;
+            warnings.extend(strategy::validate(resource, &object, None)?);
+            if !applied {
+                fields::track(self, resource, None, &mut object, Part::Main, options);
+            }
+            match self.commit_new(resource, object, options.dry_run) {
+                Err(status) if status.is_already_exists() && attempt < 7 && generates => {}
+                Err(status) => return Err(status),
+                Ok(written) => return Ok(Written { warnings, ..written }),
+            }
+        }
+        Err(Status::internal("no free name was found"))
+    }
+
+    /// New objects need an existing namespace that is not being deleted.
+    fn check_namespace(&self, resource: &Resource, namespace: &str, name: &str) -> Result<(), Status> {
+        if !resource.namespaced {
+            return Ok(());
+        }
+        match self.read().get("/namespaces", "", namespace) {
+            None => Err(Status::not_found("", "namespaces", namespace)),
+            Some(ns) if ns.meta.deleting => {
+                let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+                let cause = Cause {
+                    reason: "NamespaceTerminating",
+                    message: format!("namespace {namespace} is being terminated"),
+                    field: "metadata.namespace".into(),
+                };
+                Err(Status::forbidden(&resource.group, &resource.resource, name, &why).with_causes(vec![cause]))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn commit_new(&self, resource: &Arc<Resource>, mut object: Object, dry_run: bool) -> Result<Written, Status> {
+        convert::to_storage(resource, &mut object);
+        let storage = self.storage_resource(resource);
+        let mut state = self.lock();
+        if let Some(existing) = state.get(&resource.table, object.namespace(), object.name()) {
+            let mut status = Status::already_exists(&resource.group, &resource.resource, object.name());
+            if existing.meta.deleting {
+                status.message = format!("object is being deleted: {}", status.message);
+            }
+            return Err(status);
+        }
+        // Looked at again under the lock: the namespace may have been deleted since.
+        if resource.namespaced && state.get("/namespaces", "", object.namespace()).is_none() {
+            return Err(Status::not_found("", "namespaces", object.namespace()));
+        }
+        if dry_run {
+            drop(state);
+            return Ok(not_written(object, true));
+        }
+        let (object, stored) = state.put(&storage, object);
+        let revision = stored.meta.revision;
+        drop(state);
+        self.after_write(&storage, &object);
+        Ok(Written { object, stored, revision, created: true, warnings: Vec::new() })
     }
 
     /// Replaces an object; a `resourceVersion` in it must be the current one. The status stays as it is.
@@ -25,19 +123,183 @@ impl Registry {
         self.update_part(gvr, namespace, object, Part::Status, options)
     }
 
-    pub fn update_part(&self, gvr: &Gvr, namespace: &str, object: Object, part: Part, options: &WriteOptions) -> Result<Written, Status> {
-        let _ = (gvr, namespace, object, part, options);
-        Err(Status::not_implemented("update"))
+    pub fn update_part(
+        &self,
+        gvr: &Gvr,
+        namespace: &str,
+        mut object: Object,
+        part: Part,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let resource = self.resource(gvr)?;
+        meta::check_scope(&resource, namespace, &mut object)?;
+        let warnings = strategy::check_fields(&resource, &mut object, options)?;
+        let may_retry = object.resource_version().is_empty();
+        if may_retry && !strategy::allows_blind_update(&resource) {
+            let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
+            return Err(Status::invalid(&resource.group, &resource.kind, object.name(), vec![cause]));
+        }
+        for _ in 0..ATTEMPTS {
+            let current = self.get_stored(&resource, namespace, object.name())?;
+            let mut old = (*current.object()).clone();
+            convert::from_storage(&resource, &mut old);
+            meta::check_lock(&resource, &current, &object)?;
+            match self.settle(&resource, &current, (&old, object.clone()), part, options, false) {
+                Err(Refused::Race) if may_retry => {}
+                Err(Refused::Race) => return Err(Status::modified(&resource.group, &resource.resource, object.name())),
+                Err(Refused::Status(status)) => return Err(status),
+                Ok(mut written) => {
+                    written.warnings.splice(0..0, warnings);
+                    return Ok(written);
+                }
+            }
+        }
+        Err(Status::modified(&resource.group, &resource.resource, object.name()))
     }
 
+    /// `at` is namespace and name.
     pub fn patch(&self, gvr: &Gvr, at: (&str, &str), part: Part, patch: &Patch, options: &WriteOptions) -> Result<Written, Status> {
-        let _ = (gvr, at, part, patch, options);
-        Err(Status::not_implemented("patch"))
+        let resource = self.resource(gvr)?;
+        let (namespace, name) = at;
+        for _ in 0..ATTEMPTS {
+            let current = match self.get_stored(&resource, namespace, name) {
+                Ok(current) => current,
+                Err(status) => match patch {
+                    Patch::Apply(config) if part == Part::Main => match self.create_applied(&resource, at, config, options) {
+                        Err(status) if status.is_already_exists() => continue,
+                        other => return other,
+                    },
+                    _ => return Err(status),
+                },
+            };
+            let mut old = (*current.object()).clone();
+            convert::from_storage(&resource, &mut old);
+            let (mut new, applied) = match patch {
+                Patch::Apply(config) => (self.apply_to(&resource, Some(&old), config, part, options)?, true),
+                other => (patched(&resource, &old, other)?, false),
+            };
+            meta::check_patched_identity(&resource, &old, &new)?;
+            let warnings = strategy::check_fields(&resource, &mut new, options)?;
+            meta::check_lock(&resource, &current, &new)?;
+            match self.settle(&resource, &current, (&old, new), part, options, applied) {
+                Err(Refused::Race) => {}
+                Err(Refused::Status(status)) => return Err(status),
+                Ok(mut written) => {
+                    written.warnings.splice(0..0, warnings);
+                    return Ok(written);
+                }
+            }
+        }
+        Err(Status::modified(&resource.group, &resource.resource, name))
     }
 
-    /// A pod that runs on a node is only marked: whoever plays the kubelet deletes it again with a grace period of 0.
-    pub fn delete(&self, gvr: &Gvr, namespace: &str, name: &str, options: &DeleteOptions) -> Result<Deleted, Status> {
-        let _ = (gvr, namespace, name, options);
-        Err(Status::not_implemented("delete"))
+    fn create_applied(
+        &self,
+        resource: &Arc<Resource>,
+        at: (&str, &str),
+        config: &Object,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let mut config = config.clone();
+        meta::check_scope(resource, at.0, &mut config)?;
+        if !config.uid().is_empty() {
+            let why = format!("uid mismatch: the provided object specified uid {}, and no existing object was found", config.uid());
+            return Err(Status::conflict(&resource.group, &resource.resource, at.1, &why));
+        }
+        let mut checked = config.clone();
+        strategy::check_fields(resource, &mut checked, options)?;
+        let new = self.apply_to(resource, None, &checked, Part::Main, options)?;
+        let mut written = self.create_as(resource, at.0, new, &WriteOptions { findings: Vec::new(), ..options.clone() }, true)?;
+        written.created = true;
+        Ok(written)
     }
+
+    fn apply_to(
+        &self,
+        resource: &Resource,
+        live: Option<&Object>,
+        config: &Object,
+        part: Part,
+        options: &WriteOptions,
+    ) -> Result<Object, Status> {
+        fields::apply(self, resource, live, config, part, options)
+    }
+
+    /// The last part of every update and patch: what may change is taken over, the rest comes from the old object.
+    fn settle(
+        &self,
+        resource: &Arc<Resource>,
+        current: &Arc<Stored>,
+        (old, mut new): (&Object, Object),
+        part: Part,
+        options: &WriteOptions,
+        applied: bool,
+    ) -> Result<Written, Refused> {
+        meta::prepare_update(resource, old, &mut new, part)?;
+        strategy::prepare_update(self, resource, old, &mut new, part)?;
+        let warnings = if part == Part::Status { Vec::new() } else { strategy::validate(resource, &new, Some(old))? };
+        meta::bump_generation(resource, old, &mut new);
+        let gone = meta::is_finished(resource, &new);
+        let same = if applied { fields::same_but_times(old, &new) } else { fields::same_but_managers(old, &new) };
+        if same && !gone {
+            return Ok(Written { object: current.object(), stored: current.clone(), revision: 0, created: false, warnings });
+        }
+        if !applied {
+            fields::track(self, resource, Some(old), &mut new, part, options);
+        }
+        convert::to_storage(resource, &mut new);
+        let storage = self.storage_resource(resource);
+        let mut state = self.lock();
+        let unchanged = state.get(&resource.table, old.namespace(), old.name()).is_some_and(|now| Arc::ptr_eq(now, current));
+        if !unchanged {
+            return Err(Refused::Race);
+        }
+        if options.dry_run {
+            drop(state);
+            return Ok(Written { warnings, ..not_written(new, false) });
+        }
+        let (object, stored) = if gone { state.remove(&storage, new) } else { state.put(&storage, new) };
+        drop(state);
+        self.after_write(&storage, &object);
+        let revision = stored.meta.revision;
+        Ok(Written { object, stored, revision, created: false, warnings })
+    }
+}
+
+/// The outcome of a dry run.
+fn not_written(object: Object, created: bool) -> Written {
+    let revision = object.resource_version().parse().unwrap_or(0);
+    let object = Arc::new(object);
+    let stored = Arc::new(Stored::new(&object, revision));
+    Written { object, stored, revision: 0, created, warnings: Vec::new() }
+}
+
+fn patched(resource: &Resource, old: &Object, how: &Patch) -> Result<Object, Status> {
+    let document = old.clone().into_value();
+    let result = match how {
+        Patch::Json(p) => patch::json::apply(&document, p),
+        Patch::Merge(p) => patch::json_merge::apply(&document, p),
+        Patch::Strategic(p) => match resource.builtin_type() {
+            Some(ty) => patch::strategic::apply(&document, p, ty),
+            None => {
+                return Err(Status::unsupported_media_type(
+                    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+                ));
+            }
+        },
+        Patch::Apply(_) => Ok(document),
+    };
+    let value = result.map_err(|e| match e {
+        // The document does not allow the operation: the real server answers 422.
+        patch::PatchError::Operation { .. } => {
+            let mut status = Status::new(422, "Invalid", "the server rejected our request due to an error in our request");
+            status.details = Some(Box::new(crate::status::Details {
+                causes: vec![Cause { reason: "", message: e.to_string(), field: String::new() }],
+                ..Default::default()
+            }));
+            status
+        }
+        other => Status::bad_request(other.to_string()),
+    })?;
+    Object::from_value(value).map_err(|e| Status::bad_request(e.to_string()))
 }

@@ -1,0 +1,157 @@
+//! Custom resources: what a CustomResourceDefinition adds to the catalog.
+//!
+//! Main type: [`Custom`]. The definition has been validated when it was written; what is wrong all the same is skipped.
+
+use super::{Resource, Subresource};
+use serde_json::Value;
+use tiphys_apimachinery::Object;
+use tiphys_apimachinery::schema::{self, Schema};
+
+/// One version of a custom resource.
+#[derive(Debug)]
+pub struct Custom {
+    /// None when the schema cannot be read; then nothing is pruned or defaulted.
+    pub schema: Option<Schema>,
+    /// `openAPIV3Schema` as written.
+    pub raw: Value,
+    pub columns: Vec<Column>,
+    pub scale: Option<ScalePaths>,
+}
+
+/// An additional printer column.
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub name: String,
+    pub kind: String,
+    pub format: String,
+    pub description: String,
+    pub priority: i64,
+    pub json_path: String,
+}
+
+/// Where the scale subresource finds its numbers, as JSON paths such as `.spec.replicas`.
+#[derive(Clone, Debug)]
+pub struct ScalePaths {
+    pub spec: String,
+    pub status: String,
+    pub selector: Option<String>,
+}
+
+fn words(value: Option<&Value>) -> Vec<String> {
+    let list = value.and_then(Value::as_array);
+    list.map(|l| l.iter().filter_map(|w| w.as_str().map(str::to_owned)).collect()).unwrap_or_default()
+}
+
+fn text(value: &Value, key: &str) -> String {
+    value[key].as_str().unwrap_or("").to_owned()
+}
+
+/// The resources of a definition, one for each served version, the best version first.
+pub fn resources(definition: &Object) -> Vec<Resource> {
+    let spec = definition.0.get("spec").unwrap_or(&Value::Null);
+    let names = &spec["names"];
+    let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let storage = versions.iter().find(|v| v["storage"] == true).map(|v| text(v, "name")).unwrap_or_default();
+    let mut served: Vec<&Value> = versions.iter().filter(|v| v["served"] == true).collect();
+    served.sort_by_key(|v| std::cmp::Reverse(version_priority(v["name"].as_str().unwrap_or(""))));
+    let deleting = definition.deletion_timestamp().is_some();
+    served.into_iter().map(|version| resource(spec, names, version, &storage, deleting)).collect()
+}
+
+fn resource(spec: &Value, names: &Value, version: &Value, storage: &str, deleting: bool) -> Resource {
+    let kind = text(names, "kind");
+    let or = |value: String, default: String| if value.is_empty() { default } else { value };
+    let group = text(spec, "group");
+    let name = text(version, "name");
+    let plural = text(names, "plural");
+    let mut verbs = vec!["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+    if deleting {
+        verbs.retain(|v| *v != "create");
+    }
+    Resource {
+        table: format!("{group}/{plural}"),
+        subresources: subresources(version, &group, &name, &kind),
+        singular: or(text(names, "singular"), kind.to_lowercase()),
+        list_kind: or(text(names, "listKind"), format!("{kind}List")),
+        namespaced: spec["scope"] == "Namespaced",
+        verbs: verbs.into_iter().map(str::to_owned).collect(),
+        short_names: words(names.get("shortNames")),
+        categories: words(names.get("categories")),
+        storage_version: storage.to_owned(),
+        custom: Some(std::sync::Arc::new(custom(version))),
+        generation: true,
+        version: name,
+        resource: plural,
+        group,
+        kind,
+    }
+}
+
+fn subresources(version: &Value, group: &str, name: &str, kind: &str) -> Vec<Subresource> {
+    let sub = |word: &str, group: &str, version: &str, kind: &str| Subresource {
+        name: word.to_owned(),
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        verbs: ["get", "patch", "update"].map(str::to_owned).to_vec(),
+    };
+    let mut list = Vec::new();
+    if version.pointer("/subresources/status").is_some() {
+        list.push(sub("status", group, name, kind));
+    }
+    if version.pointer("/subresources/scale").is_some() {
+        list.push(sub("scale", "autoscaling", "v1", "Scale"));
+    }
+    list
+}
+
+fn custom(version: &Value) -> Custom {
+    let raw = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or(Value::Null);
+    let schema = schema::crd::from_structural(&raw)
+        .inspect_err(|error| tracing::warn!(%error, "the schema of a CustomResourceDefinition cannot be used"))
+        .ok();
+    let scale = version.pointer("/subresources/scale").map(|s| ScalePaths {
+        spec: text(s, "specReplicasPath"),
+        status: text(s, "statusReplicasPath"),
+        selector: s["labelSelectorPath"].as_str().map(str::to_owned),
+    });
+    let column = |c: &Value| Column {
+        name: text(c, "name"),
+        kind: text(c, "type"),
+        format: text(c, "format"),
+        description: text(c, "description"),
+        priority: c["priority"].as_i64().unwrap_or(0),
+        json_path: text(c, "jsonPath"),
+    };
+    let columns = version["additionalPrinterColumns"].as_array().map(|list| list.iter().map(column).collect());
+    Custom { schema, raw, columns: columns.unwrap_or_default(), scale }
+}
+
+/// Kubernetes' order of versions: stable before beta before alpha, newer before older, anything else last.
+pub fn version_priority(version: &str) -> (u8, u32, u32, std::cmp::Reverse<String>) {
+    let unknown = (0, 0, 0, std::cmp::Reverse(version.to_owned()));
+    let Some(rest) = version.strip_prefix('v') else { return unknown };
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let Ok(major) = rest[..digits].parse::<u32>() else { return unknown };
+    let (stage, minor) = match &rest[digits..] {
+        "" => (3, 0),
+        tail => match (tail.strip_prefix("beta"), tail.strip_prefix("alpha")) {
+            (Some(n), _) => (2, n.parse().unwrap_or(0)),
+            (_, Some(n)) => (1, n.parse().unwrap_or(0)),
+            _ => return unknown,
+        },
+    };
+    (stage, major, minor, std::cmp::Reverse(String::new()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_by_stability_then_age() {
+        let mut versions = vec!["v1beta1", "foo", "v2", "v1alpha2", "v10", "v1", "v1beta2"];
+        versions.sort_by_key(|v| std::cmp::Reverse(version_priority(v)));
+        assert_eq!(versions, ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha2", "foo"]);
+    }
+}

@@ -1,0 +1,51 @@
+//! Between the version of a request and the version objects are stored in. Main functions: [`to_storage`], [`from_storage`].
+//!
+//! Custom resources only change their `apiVersion` (the strategy `None`). Of the built-in kinds only HorizontalPodAutoscaler has two.
+
+use crate::catalog::Resource;
+use serde_json::{Value, json};
+use tiphys_apimachinery::{Object, object::map_entry};
+
+/// Makes an object of the resource's version one of its storage version.
+pub fn to_storage(resource: &Resource, object: &mut Object) {
+    if resource.version != resource.storage_version {
+        object.0.insert("apiVersion".into(), resource.storage_api_version().into());
+        if resource.is("autoscaling", "horizontalpodautoscalers") {
+            autoscaler_to_v2(object);
+        }
+    }
+}
+
+/// Makes an object of the storage version one of the resource's version.
+pub fn from_storage(resource: &Resource, object: &mut Object) {
+    if object.api_version() != resource.api_version() {
+        object.0.insert("apiVersion".into(), resource.api_version().into());
+        if resource.is("autoscaling", "horizontalpodautoscalers") {
+            autoscaler_to_v1(object);
+        }
+    }
+}
+
+fn autoscaler_to_v2(object: &mut Object) {
+    let spec = map_entry(&mut object.0, "spec");
+    if let Some(target) = spec.remove("targetCPUUtilizationPercentage") {
+        let metric =
+            json!({"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": target}}});
+        spec.insert("metrics".into(), json!([metric]));
+    }
+}
+
+fn autoscaler_to_v1(object: &mut Object) {
+    let spec = map_entry(&mut object.0, "spec");
+    let is_cpu = |m: &&Value| m.pointer("/resource/name").and_then(Value::as_str) == Some("cpu");
+    let cpu = spec.get("metrics").and_then(Value::as_array).and_then(|list| list.iter().find(is_cpu));
+    if let Some(target) = cpu.and_then(|m| m.pointer("/resource/target/averageUtilization")).cloned() {
+        spec.insert("targetCPUUtilizationPercentage".into(), target);
+    }
+    spec.remove("metrics");
+    spec.remove("behavior");
+    if let Some(status) = object.0.get_mut("status").and_then(Value::as_object_mut) {
+        status.remove("currentMetrics");
+        status.remove("conditions");
+    }
+}

@@ -1,0 +1,125 @@
+//! Delete: at once, or by marking and leaving the rest to finalizers, dependents and grace periods.
+
+use super::options::{DeleteOptions, Deleted, Propagation};
+use super::{Registry, Stored, meta};
+use crate::catalog::Resource;
+use crate::status::Status;
+use jiff::SignedDuration;
+use std::sync::Arc;
+use tiphys_apimachinery::{Gvr, Object};
+
+/// The finalizer of a delete that waits for the dependents.
+pub const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer of a delete that lets the dependents go.
+pub const ORPHAN: &str = "orphan";
+
+impl Registry {
+    /// A pod that runs on a node is only marked: whoever plays the kubelet deletes it again with a grace period of 0.
+    pub fn delete(&self, gvr: &Gvr, namespace: &str, name: &str, options: &DeleteOptions) -> Result<Deleted, Status> {
+        let resource = self.resource(gvr)?;
+        loop {
+            let current = self.get_stored(&resource, namespace, name)?;
+            check_preconditions(&resource, &current, options)?;
+            let old = current.object();
+            let mut new = (*old).clone();
+            mark(self, &resource, &mut new, options);
+            let removed = meta::is_finished(&resource, &new);
+            // Looked up before the lock is taken: the catalog is never waited for while the objects are held.
+            let storage = self.storage_resource(&resource);
+            let mut state = self.lock();
+            if !state.get(&resource.table, namespace, name).is_some_and(|now| Arc::ptr_eq(now, &current)) {
+                continue;
+            }
+            if options.dry_run || (!removed && new == *old) {
+                return Ok(Deleted { object: old, stored: current, revision: 0, removed });
+            }
+            let (object, stored) = if removed {
+                // An object that goes at once is reported as it was.
+                let last = if new.finalizers().is_empty() && old.deletion_timestamp().is_none() && !is_graceful(&resource) {
+                    (*old).clone()
+                } else {
+                    new
+                };
+                state.remove(&storage, last)
+            } else {
+                state.put(&storage, new)
+            };
+            drop(state);
+            self.after_write(&storage, &object);
+            return Ok(Deleted { object, revision: stored.meta.revision, stored, removed });
+        }
+    }
+}
+
+fn check_preconditions(resource: &Resource, current: &Stored, options: &DeleteOptions) -> Result<(), Status> {
+    let conflict = |why: String| Err(Status::conflict(&resource.group, &resource.resource, &current.meta.name, &why));
+    if let Some(uid) = options.uid.as_ref().filter(|uid| **uid != current.meta.uid) {
+        return conflict(format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", current.meta.uid));
+    }
+    let revision = current.meta.revision.to_string();
+    if let Some(version) = options.resource_version.as_ref().filter(|v| **v != revision) {
+        return conflict(format!(
+            "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {revision}"
+        ));
+    }
+    Ok(())
+}
+
+fn is_graceful(resource: &Resource) -> bool {
+    resource.is("", "pods")
+}
+
+/// Sets deletion time, grace period and the finalizer that the propagation asks for.
+fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: &DeleteOptions) {
+    let mut finalizers = object.finalizers();
+    finalizers.retain(|f| !matches!((f.as_str(), options.propagation), (FOREGROUND | ORPHAN, Some(_))));
+    match options.propagation.unwrap_or_else(|| default_propagation(resource, &finalizers)) {
+        Propagation::Foreground => push_once(&mut finalizers, FOREGROUND),
+        Propagation::Orphan => push_once(&mut finalizers, ORPHAN),
+        Propagation::Background => {}
+    }
+    object.set_finalizers(finalizers);
+    let grace = grace_seconds(resource, object, options);
+    let already = object.deletion_timestamp().is_some();
+    let before = object.metadata("deletionGracePeriodSeconds").and_then(serde_json::Value::as_i64).unwrap_or(0);
+    if !already || grace < before {
+        let until = registry.now().saturating_add(SignedDuration::from_secs(grace)).unwrap_or(jiff::Timestamp::MAX);
+        let generation = object.generation();
+        let metadata = object.metadata_mut();
+        metadata.insert("deletionTimestamp".into(), meta::timestamp(until).into());
+        metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+        if !already && generation > 0 {
+            metadata.insert("generation".into(), (generation + 1).into());
+        }
+    }
+    if resource.is("", "namespaces") {
+        tiphys_apimachinery::object::map_entry(&mut object.0, "status").insert("phase".into(), "Terminating".into());
+    }
+}
+
+fn push_once(finalizers: &mut Vec<String>, name: &str) {
+    if !finalizers.iter().any(|f| f == name) {
+        finalizers.push(name.to_owned());
+    }
+}
+
+/// Jobs and replication controllers keep their pods unless told otherwise, for old clients' sake.
+fn default_propagation(resource: &Resource, finalizers: &[String]) -> Propagation {
+    if finalizers.iter().any(|f| f == FOREGROUND) {
+        Propagation::Foreground
+    } else if finalizers.iter().any(|f| f == ORPHAN) || resource.is("batch", "jobs") || resource.is("", "replicationcontrollers") {
+        Propagation::Orphan
+    } else {
+        Propagation::Background
+    }
+}
+
+/// Only pods that a node runs are given time to stop.
+fn grace_seconds(resource: &Resource, object: &Object, options: &DeleteOptions) -> i64 {
+    let ended = matches!(object.str_at("/status/phase"), "Failed" | "Succeeded");
+    if !is_graceful(resource) || object.str_at("/spec/nodeName").is_empty() || ended {
+        return 0;
+    }
+    let asked = options.grace_period_seconds.or_else(|| object.i64_at("/spec/terminationGracePeriodSeconds"));
+    asked.unwrap_or(30).max(0)
+}
