@@ -1,0 +1,106 @@
+//! From files to Kubernetes objects, with nothing but what it is given.
+//!
+//! Main function: [`render`]; files come through [`SourceFiles`]. Plain directories are rendered with Argo CD's rules; Helm, Kustomize,
+//! Jsonnet and plugins are recognised and refused by name, never rendered as nothing. Pure: no file system, network, clock or
+//! process. It must not know where the files come from or what the objects are used for.
+
+mod detect;
+mod directory;
+mod files;
+mod manifest;
+
+pub use detect::{ExplicitKind, SourceKind, detect};
+pub use files::{FileEntry, FileError, FileKind, MemoryFiles, SourceFiles};
+pub use manifest::{ManifestError, objects_of_text};
+
+use tiphys_apimachinery::Object;
+
+/// What one render may read and make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Combined size of the manifest files of a directory; 0 means no limit. Argo CD's default is 10M.
+    pub combined_bytes: u64,
+    /// Files and folders that may be looked at.
+    pub files: usize,
+    /// Objects that may come out.
+    pub objects: usize,
+    /// Nesting, values and aliases of one file.
+    pub yaml: tiphys_gocompat::yaml::Limits,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        let yaml = tiphys_gocompat::yaml::Limits { bytes: 32 << 20, ..Default::default() };
+        Self { combined_bytes: 10_000_000, files: 100_000, objects: 50_000, yaml }
+    }
+}
+
+/// `spec.source.directory`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DirectoryOptions {
+    pub recurse: bool,
+    /// Glob over the path relative to the Application's folder; empty means everything.
+    pub include: String,
+    pub exclude: String,
+    /// Look at files of every extension.
+    pub disable_extension_filter: bool,
+}
+
+/// What to render.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RenderParams {
+    /// Folder inside the source, `.` or empty for its root.
+    pub path: String,
+    pub directory: DirectoryOptions,
+    /// The source type when the Application names one.
+    pub explicit: Option<ExplicitKind>,
+}
+
+/// The outcome of a render. Broken files are listed in `errors` and never hide the good ones; whoever prunes must look at them first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rendered {
+    pub objects: Vec<Object>,
+    pub errors: Vec<ManifestError>,
+    /// Files that were left out for a reason worth telling.
+    pub warnings: Vec<String>,
+    pub kind: SourceKind,
+}
+
+/// Why there is no answer at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RenderError {
+    #[error("{0}: app path is absolute")]
+    PathAbsolute(String),
+    #[error("{0}: app path outside root")]
+    PathOutside(String),
+    #[error("{0}: app path does not exist")]
+    PathMissing(String),
+    #[error("{0}: app path is not a directory")]
+    PathNotDirectory(String),
+    #[error("{0}")]
+    SourceTypes(String),
+    #[error("{0} not supported yet")]
+    Unsupported(String),
+    #[error("{what} exceeds the limit of {limit}")]
+    OverBudget { what: String, limit: u64 },
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// Renders one folder.
+pub fn render(files: &dyn SourceFiles, params: &RenderParams, budget: &Budget) -> Result<Rendered, RenderError> {
+    let path = files::clean_app_path(&params.path)?;
+    match files.kind(&path)? {
+        None => return Err(RenderError::PathMissing(params.path.clone())),
+        Some(FileKind::Dir) => {}
+        Some(_) => return Err(RenderError::PathNotDirectory(params.path.clone())),
+    }
+    match detect(files, &path, params.explicit)? {
+        SourceKind::Directory => directory::render(files, &path, &params.directory, budget),
+        kind => Err(RenderError::Unsupported(format!("{}: {kind} sources are", shown(&params.path)))),
+    }
+}
+
+fn shown(path: &str) -> &str {
+    if path.is_empty() { "." } else { path }
+}

@@ -1,0 +1,15 @@
+//! From a repository URL and a revision to manifests: git, caches and rendering put together.
+//!
+//! Main type: [`Repos`], a cheap handle that everything else uses. The only crate that opens repositories or starts a process (`ssh`).
+//! It must not know of clusters, Applications' status or the API server.
+
+mod access;
+mod error;
+mod repos;
+mod secret;
+
+pub use access::RepoAccess;
+pub use error::{ErrorKind, RepoError};
+pub use repos::{ManifestRequest, Manifests, Refs, Repos, Resolved};
+pub use secret::Secret;
+pub use tiphys_render::ManifestError;
