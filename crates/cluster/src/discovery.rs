@@ -119,7 +119,8 @@ impl Kinds {
         let (name, group) = word.split_once('.').map_or((word, None), |(n, g)| (n, Some(g)));
         let name = name.to_lowercase();
         self.all.iter().find(|k| {
-            group.is_none_or(|g| k.gvk.group == g) && (k.resource == name || k.singular == name || k.gvk.kind.to_lowercase() == name || k.short_names.contains(&name))
+            group.is_none_or(|g| k.gvk.group == g)
+                && (k.resource == name || k.singular == name || k.gvk.kind.to_lowercase() == name || k.short_names.contains(&name))
         })
     }
 
@@ -162,7 +163,12 @@ impl Discovery {
     /// Asks the cluster for its kinds. Fails only when nothing at all could be read.
     pub async fn new(cluster: Cluster) -> Result<Self, Error> {
         let kinds = fetch(&cluster, &Kinds::default()).await?;
-        let shared = Shared { cluster, kinds: RwLock::new(Arc::new(kinds)), changed: watch::Sender::new(0), last: tokio::sync::Mutex::new(Instant::now()) };
+        let shared = Shared {
+            cluster,
+            kinds: RwLock::new(Arc::new(kinds)),
+            changed: watch::Sender::new(0),
+            last: tokio::sync::Mutex::new(Instant::now()),
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -281,8 +287,9 @@ fn read_aggregated(items: Vec<GroupDiscovery>, old: &Kinds) -> Found {
 
 /// The older way: one request a group and version.
 async fn fetch_versions(cluster: &Cluster, groups: Vec<(String, Vec<String>)>, old: &Kinds) -> Result<Found, Error> {
-    let wanted = groups.iter().flat_map(|(g, versions)| versions.iter().map(|v| (g.clone(), v.clone())));
-    let fetches = wanted.map(|(group, version)| async move {
+    let wanted: Vec<(String, String)> =
+        groups.into_iter().flat_map(|(g, versions)| versions.into_iter().map(move |v| (g.clone(), v))).collect();
+    let fetches = wanted.into_iter().map(|(group, version)| async move {
         let path = Gvr::new(&group, &version, "").root_path();
         let answer = cluster.http().json::<ResourceList>(&Call::get(path)).await;
         ((group, version), answer)

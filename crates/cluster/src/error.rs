@@ -139,7 +139,11 @@ impl ApiError {
         }
         let text = String::from_utf8_lossy(&body[..body.len().min(300)]);
         let text = text.trim();
-        let message = if text.is_empty() { format!("the server answered {code} without a reason") } else { format!("the server answered {code}: {text}") };
+        let message = if text.is_empty() {
+            format!("the server answered {code} without a reason")
+        } else {
+            format!("the server answered {code}: {text}")
+        };
         Self { code, reason: String::new(), message, retry_after: None, causes: Vec::new() }
     }
 

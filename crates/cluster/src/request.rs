@@ -224,7 +224,11 @@ fn retry_after(response: &Response<Body>) -> Option<Duration> {
 }
 
 async fn read_body(response: Response<Body>, what: &str) -> Result<Bytes, Error> {
-    http_body_util::Limited::new(response.into_body(), MAX_BODY).collect().await.map(|b| b.to_bytes()).map_err(|e| Error::transport(what, e))
+    http_body_util::Limited::new(response.into_body(), MAX_BODY)
+        .collect()
+        .await
+        .map(|b| b.to_bytes())
+        .map_err(|e| Error::transport(what, e))
 }
 
 fn refusal(status: StatusCode, retry_after: Option<Duration>, body: &[u8]) -> Error {

@@ -51,21 +51,32 @@ impl ClusterSecret {
     /// Reads the Secret's `data` (or `stringData`). An error names the field.
     pub fn from_secret(secret: &Object) -> Result<Self, Error> {
         let origin = format!("cluster Secret {}/{}", secret.namespace(), secret.name());
-        let field = |name: &str| secret_field(secret, name).map_err(|p| Error::config(&origin, format!("data.{name} {p}"), "store base64 of UTF-8 text"));
+        let field = |name: &str| {
+            secret_field(secret, name).map_err(|p| Error::config(&origin, format!("data.{name} {p}"), "store base64 of UTF-8 text"))
+        };
         let server = field("server")?.unwrap_or_default();
         if server.is_empty() {
             return Err(Error::config(origin, "data.server is missing", "set it to the URL of the API server"));
         }
         let config = match field("config")?.filter(|c| !c.trim().is_empty()) {
             None => Credentials::default(),
-            Some(text) => serde_json::from_str(&text)
-                .map_err(|e| Error::config(&origin, format!("data.config is not the expected JSON: {e}"), "correct it; see the declarative setup of clusters"))?,
+            Some(text) => serde_json::from_str(&text).map_err(|e| {
+                Error::config(
+                    &origin,
+                    format!("data.config is not the expected JSON: {e}"),
+                    "correct it; see the declarative setup of clusters",
+                )
+            })?,
         };
         let name = field("name")?.filter(|n| !n.is_empty()).unwrap_or_else(|| server.clone());
         let namespaces = field("namespaces")?.unwrap_or_default();
         let shard = match field("shard")?.filter(|s| !s.is_empty()) {
             None => None,
-            Some(s) => Some(s.trim().parse().map_err(|_| Error::config(&origin, format!("data.shard is {s:?}, not a number"), "store a number or remove it"))?),
+            Some(s) => Some(
+                s.trim()
+                    .parse()
+                    .map_err(|_| Error::config(&origin, format!("data.shard is {s:?}, not a number"), "store a number or remove it"))?,
+            ),
         };
         Ok(Self {
             secret_name: secret.name().to_owned(),
@@ -109,7 +120,8 @@ pub(super) async fn resolve(source: Source) -> Result<Resolved, Error> {
 
 fn in_cluster() -> Result<Resolved, Error> {
     let origin = "in-cluster configuration";
-    let config = Config::incluster().map_err(|e| Error::config(origin, root_cause(&e), "run inside a pod with a service account, or give --kubeconfig"))?;
+    let config = Config::incluster()
+        .map_err(|e| Error::config(origin, root_cause(&e), "run inside a pod with a service account, or give --kubeconfig"))?;
     Ok(Resolved { config, server: super::IN_CLUSTER_SERVER.to_owned(), origin: origin.to_owned() })
 }
 
@@ -125,10 +137,18 @@ async fn kubeconfig(path: Option<PathBuf>, context: Option<String>) -> Result<Re
     let chosen = context.clone().or_else(|| kubeconfig.current_context.clone()).filter(|c| !c.is_empty());
     let known: Vec<&str> = kubeconfig.contexts.iter().map(|c| c.name.as_str()).collect();
     let Some(chosen) = chosen else {
-        return Err(Error::config(file, "current-context is not set", format!("set it, or choose one with --context: {}", known.join(", "))));
+        return Err(Error::config(
+            file,
+            "current-context is not set",
+            format!("set it, or choose one with --context: {}", known.join(", ")),
+        ));
     };
     if !known.contains(&chosen.as_str()) {
-        let fix = if known.is_empty() { "the file has no contexts: is it a kubeconfig?".to_owned() } else { format!("it has: {}", known.join(", ")) };
+        let fix = if known.is_empty() {
+            "the file has no contexts: is it a kubeconfig?".to_owned()
+        } else {
+            format!("it has: {}", known.join(", "))
+        };
         return Err(Error::config(file, format!("context {chosen:?} does not exist"), fix));
     }
     let options = KubeConfigOptions { context: Some(chosen.clone()), ..KubeConfigOptions::default() };
@@ -144,11 +164,17 @@ fn describe(file: &str, context: Option<&str>, error: &KubeconfigError) -> Error
         KubeconfigError::ReadConfig(e, _) => (format!("cannot be read: {e}"), "check the path and its permissions"),
         KubeconfigError::FindPath => ("no home folder to look for it in".to_owned(), "give the file with --kubeconfig"),
         KubeconfigError::Parse(e) => (format!("is not a kubeconfig: {e}"), "correct the YAML"),
-        KubeconfigError::LoadClusterOfContext(name) => (format!("names the cluster {name:?}, which the file does not have"), "add it under `clusters`, or correct the context"),
+        KubeconfigError::LoadClusterOfContext(name) => {
+            (format!("names the cluster {name:?}, which the file does not have"), "add it under `clusters`, or correct the context")
+        }
         KubeconfigError::MissingClusterUrl => ("the cluster has no `server`".to_owned(), "set clusters[].cluster.server"),
         KubeconfigError::ParseClusterUrl(e) => (format!("clusters[].cluster.server is no URL: {e}"), "use https://host:port"),
-        KubeconfigError::LoadCertificateAuthority(e) => (format!("certificate-authority(-data): {}", root_cause(e)), "correct the file or the base64 data"),
-        KubeconfigError::LoadClientCertificate(e) => (format!("client-certificate(-data): {}", root_cause(e)), "correct the file or the base64 data"),
+        KubeconfigError::LoadCertificateAuthority(e) => {
+            (format!("certificate-authority(-data): {}", root_cause(e)), "correct the file or the base64 data")
+        }
+        KubeconfigError::LoadClientCertificate(e) => {
+            (format!("client-certificate(-data): {}", root_cause(e)), "correct the file or the base64 data")
+        }
         KubeconfigError::LoadClientKey(e) => (format!("client-key(-data): {}", root_cause(e)), "correct the file or the base64 data"),
         KubeconfigError::ParseCertificates(e) => (format!("certificate-authority(-data) is no PEM: {e}"), "put a PEM certificate there"),
         other => (root_cause(other), "correct the file"),
@@ -168,7 +194,13 @@ pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
 async fn from_secret(secret: &ClusterSecret) -> Result<Resolved, Error> {
     let origin = format!("cluster {:?}", secret.name);
     let c = &secret.config;
-    let unsupported = |field: &str| Error::config(&origin, format!("config.{field} is not supported yet"), "use bearerToken, username/password, tlsClientConfig or execProviderConfig");
+    let unsupported = |field: &str| {
+        Error::config(
+            &origin,
+            format!("config.{field} is not supported yet"),
+            "use bearerToken, username/password, tlsClientConfig or execProviderConfig",
+        )
+    };
     if c.aws_auth_config.is_some() {
         return Err(unsupported("awsAuthConfig"));
     }
@@ -193,7 +225,9 @@ async fn from_secret(secret: &ClusterSecret) -> Result<Resolved, Error> {
         user.insert("exec".to_owned(), exec_config(exec));
     }
     let mut cluster = json!({ "server": secret.server, "insecure-skip-tls-verify": c.tls_client_config.insecure });
-    for (name, value) in [("certificate-authority-data", &c.tls_client_config.ca_data), ("tls-server-name", &c.tls_client_config.server_name)] {
+    for (name, value) in
+        [("certificate-authority-data", &c.tls_client_config.ca_data), ("tls-server-name", &c.tls_client_config.server_name)]
+    {
         if !value.is_empty() {
             cluster[name] = value.as_str().into();
         }
@@ -204,10 +238,13 @@ async fn from_secret(secret: &ClusterSecret) -> Result<Resolved, Error> {
         "users": [{"name": "c", "user": user}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
     });
-    let kubeconfig: Kubeconfig = serde_json::from_value(document).map_err(|e| Error::config(&origin, format!("config: {e}"), "correct the Secret's config"))?;
+    let kubeconfig: Kubeconfig =
+        serde_json::from_value(document).map_err(|e| Error::config(&origin, format!("config: {e}"), "correct the Secret's config"))?;
     let options = KubeConfigOptions { context: Some("c".to_owned()), ..KubeConfigOptions::default() };
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|e| match describe(&origin, None, &e) {
-        Error::Config { origin, problem, fix } => Error::Config { origin, problem: problem.replace("certificate-authority(-data)", "config.tlsClientConfig.caData"), fix },
+        Error::Config { origin, problem, fix } => {
+            Error::Config { origin, problem: problem.replace("certificate-authority(-data)", "config.tlsClientConfig.caData"), fix }
+        }
         other => other,
     })?;
     Ok(Resolved { config, server: secret.server.clone(), origin })
@@ -230,7 +267,10 @@ mod tests {
     use super::*;
 
     fn secret(data: Value) -> Object {
-        Object::from_value(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "argocd"}, "stringData": data})).expect("a map")
+        Object::from_value(
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "argocd"}, "stringData": data}),
+        )
+        .expect("a map")
     }
 
     #[test]

@@ -195,20 +195,27 @@ impl Cluster {
 }
 
 async fn check(http: &Http, server: &str, origin: &str, timeout: Duration) -> Result<Version, Error> {
-    let unreachable = |reason: String, fix: &str| Error::Unreachable { server: server.into(), origin: origin.into(), reason, fix: fix.into() };
+    let unreachable =
+        |reason: String, fix: &str| Error::Unreachable { server: server.into(), origin: origin.into(), reason, fix: fix.into() };
     match http.json::<Version>(&Call::get("/version").timeout(timeout)).await {
         Ok(version) => Ok(version),
-        Err(Error::Timeout { after, .. }) => {
-            Err(unreachable(format!("no answer within {}s", after.as_secs_f32()), "check that the address is right and that a firewall or VPN lets it through"))
-        }
+        Err(Error::Timeout { after, .. }) => Err(unreachable(
+            format!("no answer within {}s", after.as_secs_f32()),
+            "check that the address is right and that a firewall or VPN lets it through",
+        )),
         Err(Error::Transport { reason, .. }) => {
             let fix = hint(&reason);
             Err(unreachable(reason, fix))
         }
-        Err(Error::Api(e)) if e.code == 401 => Err(unreachable(e.message, "the credentials are refused: renew the token or certificate of the user")),
+        Err(Error::Api(e)) if e.code == 401 => {
+            Err(unreachable(e.message, "the credentials are refused: renew the token or certificate of the user"))
+        }
         // /version may be closed to this user while the rest is open; what is needed shows when it is asked for.
         Err(Error::Api(e)) if e.code == 403 => Ok(Version::default()),
-        Err(Error::Decode { reason, .. }) => Err(unreachable(format!("the answer is not Kubernetes' ({reason})"), "check that the server address is that of a Kubernetes API")),
+        Err(Error::Decode { reason, .. }) => Err(unreachable(
+            format!("the answer is not Kubernetes' ({reason})"),
+            "check that the server address is that of a Kubernetes API",
+        )),
         Err(e) => Err(unreachable(e.to_string(), "check that the server address is that of a Kubernetes API")),
     }
 }
@@ -236,7 +243,8 @@ mod tests {
         let address = listener.local_addr().expect("bound");
         drop(listener);
         let secret = ClusterSecret { name: "far".into(), server: format!("http://{address}"), ..ClusterSecret::default() };
-        let error = Cluster::connect(ConnectOptions::new(Source::Secret(Box::new(secret)))).await.err().expect("nothing listens").to_string();
+        let error =
+            Cluster::connect(ConnectOptions::new(Source::Secret(Box::new(secret)))).await.err().expect("nothing listens").to_string();
         assert!(error.contains(&address.to_string()) && error.contains("refused") && error.contains("cluster \"far\""), "{error}");
     }
 

@@ -1,0 +1,128 @@
+//! From a list and watch of one kind into the store.
+//!
+//! Main type: [`Feed`], the sink of one followed collection. Parsing happens before the lock is taken.
+
+use super::{
+    Shared,
+    parse::{self, Parsed},
+    record::{KindId, Uid},
+    store::{Effect, News},
+};
+use crate::{
+    discovery::Kind,
+    error::Error,
+    watch::{EventKind, Sink},
+};
+use hashbrown::HashSet;
+use serde_json::value::RawValue;
+use std::sync::{Arc, Weak};
+
+/// Objects taken into the store under one lock.
+const BATCH: usize = 64;
+
+pub(super) struct Feed {
+    /// Weak: a cache nobody holds must be free to go.
+    shared: Weak<Shared>,
+    kind: Arc<Kind>,
+    slot: KindId,
+    /// Empty: every namespace.
+    namespace: String,
+    listed: HashSet<Uid>,
+    reported: bool,
+}
+
+impl Feed {
+    pub fn new(shared: &Arc<Shared>, kind: Arc<Kind>, slot: KindId, namespace: String) -> Self {
+        Self { shared: Arc::downgrade(shared), kind, slot, namespace, listed: HashSet::new(), reported: false }
+    }
+
+    fn parse(&self, shared: &Shared, raw: &RawValue) -> Option<Parsed> {
+        let keep = |namespace: &str, name: &str| shared.read().is_pinned(&self.kind, namespace, name);
+        match parse::parse(raw.get(), &self.kind, &shared.options.tracking, keep) {
+            Ok(parsed) => Some(parsed),
+            Err(error) => {
+                tracing::warn!(kind = %self.kind.gvk, %error, "an object was left out: it cannot be read");
+                None
+            }
+        }
+    }
+
+    /// The first answer, good or bad, makes the cache one collection readier.
+    fn report(&mut self, shared: &Shared) {
+        if !self.reported {
+            self.reported = true;
+            shared.pending.send_modify(|n| *n -= 1);
+        }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            self.report(&shared);
+        }
+    }
+}
+
+impl Sink for Feed {
+    fn list_begin(&mut self) {
+        self.listed.clear();
+    }
+
+    fn page(&mut self, items: &[&RawValue]) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        for batch in items.chunks(BATCH) {
+            let parsed: Vec<Parsed> = batch.iter().filter_map(|raw| self.parse(&shared, raw)).collect();
+            self.listed.extend(parsed.iter().map(|p| p.uid));
+            let mut store = shared.write();
+            let effects: Vec<Effect> = parsed.into_iter().filter_map(|p| store.upsert(self.slot, p, News::List)).collect();
+            drop(store);
+            effects.into_iter().for_each(|e| shared.publish(&self.kind, e));
+        }
+    }
+
+    fn list_done(&mut self, resource_version: &str) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let version = resource_version.parse().unwrap_or(0);
+        let mut store = shared.write();
+        let namespace = if self.namespace.is_empty() { None } else { store.name_id(&self.namespace) };
+        let effects = store.retain_listed(self.slot, namespace, &self.listed, version);
+        let slot = store.slot_mut(self.slot);
+        (slot.listed, slot.error) = (true, None);
+        slot.position = slot.position.max(version);
+        drop(store);
+        self.listed = HashSet::new();
+        effects.into_iter().for_each(|e| shared.publish(&self.kind, e));
+        self.report(&shared);
+    }
+
+    fn event(&mut self, kind: EventKind, object: &RawValue) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let Some(parsed) = self.parse(&shared, object) else { return };
+        let effect = match kind {
+            EventKind::Deleted => shared.write().remove(self.slot, &parsed.namespace, &parsed.name, parsed.uid, parsed.version),
+            EventKind::Added | EventKind::Modified => shared.write().upsert(self.slot, parsed, News::Watch),
+        };
+        if let Some(effect) = effect {
+            shared.publish(&self.kind, effect);
+        }
+    }
+
+    fn position(&mut self, resource_version: &str) {
+        let (Some(shared), Ok(version)) = (self.shared.upgrade(), resource_version.parse::<u64>()) else { return };
+        // With one watch a namespace there is no position of the whole kind.
+        if self.namespace.is_empty() {
+            let mut store = shared.write();
+            let slot = store.slot_mut(self.slot);
+            slot.position = slot.position.max(version);
+            slot.error = None;
+        }
+    }
+
+    fn failed(&mut self, error: &Error) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        tracing::warn!(kind = %self.kind.gvk, %error, "cannot follow this kind; trying again");
+        shared.write().slot_mut(self.slot).error = Some(error.to_string());
+        self.report(&shared);
+    }
+}

@@ -1,0 +1,122 @@
+//! Starts and stops the watches as kinds come and go.
+//!
+//! Main function: [`keep`]. New CRDs and API services make it ask discovery again.
+
+use super::{Shared, feed::Feed};
+use crate::{
+    discovery::Kind,
+    watch::{Target, follow},
+};
+use hashbrown::HashMap;
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+use tiphys_apimachinery::GroupKind;
+use tiphys_engine::permit;
+use tokio_util::sync::CancellationToken;
+
+/// After a CRD or API service changed, discovery is asked at these distances: the server needs a moment to serve a new kind.
+const ASK_AGAIN: [Duration; 4] = [Duration::from_millis(50), Duration::from_millis(400), Duration::from_secs(2), Duration::from_secs(8)];
+/// And without any reason this often.
+const ASK_ANYWAY: Duration = Duration::from_secs(300);
+
+/// The watches of one kind.
+struct Running {
+    kind: Arc<Kind>,
+    cancel: CancellationToken,
+}
+
+/// Whether the cache follows a kind at all.
+pub(super) fn is_followed(shared: &Shared, kind: &Kind) -> bool {
+    let options = &shared.options;
+    kind.can("list")
+        && kind.can("watch")
+        && (kind.namespaced || options.namespaces.is_empty() || options.cluster_resources)
+        && !permit::excluded(&options.exclusions, &options.inclusions, &kind.gvk.group_kind(), shared.discovery.cluster().server())
+}
+
+/// Starts what is to be followed now; returns the running watches for [`keep`].
+pub(super) struct Keeper {
+    running: HashMap<GroupKind, Running>,
+    cancel: CancellationToken,
+}
+
+impl Keeper {
+    pub fn new(cancel: CancellationToken) -> Self {
+        Self { running: HashMap::new(), cancel }
+    }
+
+    /// Makes the watches equal to the kinds.
+    pub fn adjust(&mut self, shared: &Arc<Shared>) {
+        let kinds = shared.discovery.kinds();
+        let wanted: HashMap<GroupKind, Arc<Kind>> =
+            kinds.preferred_kinds().filter(|k| is_followed(shared, k)).map(|k| (k.gvk.group_kind(), k.clone())).collect();
+        let stop: Vec<GroupKind> =
+            self.running.iter().filter(|(gk, r)| wanted.get(*gk).is_none_or(|k| k.gvk != r.kind.gvk)).map(|(gk, _)| gk.clone()).collect();
+        for gk in stop {
+            if let Some(running) = self.running.remove(&gk) {
+                running.cancel.cancel();
+                // In another version the objects are the same ones; the new list sorts them out.
+                if !wanted.contains_key(&gk) {
+                    let mut store = shared.write();
+                    let slot = store.slot_for(&running.kind);
+                    let effects = store.drop_kind(slot);
+                    drop(store);
+                    effects.into_iter().for_each(|e| shared.publish(&running.kind, e));
+                }
+            }
+        }
+        for (gk, kind) in wanted {
+            if !self.running.contains_key(&gk) {
+                let cancel = self.cancel.child_token();
+                start(shared, &kind, &cancel);
+                self.running.insert(gk, Running { kind, cancel });
+            }
+        }
+    }
+}
+
+fn start(shared: &Arc<Shared>, kind: &Arc<Kind>, cancel: &CancellationToken) {
+    let slot = shared.write().slot_for(kind);
+    let everywhere = vec![String::new()];
+    let namespaces = if kind.namespaced && !shared.options.namespaces.is_empty() { &shared.options.namespaces } else { &everywhere };
+    shared.pending.send_modify(|n| *n += namespaces.len());
+    for namespace in namespaces {
+        let target = Target {
+            path: kind.collection_path(namespace),
+            label_selector: String::new(),
+            field_selector: String::new(),
+            lists: shared.lists.clone(),
+        };
+        let feed = Feed::new(shared, kind.clone(), slot, namespace.clone());
+        tokio::spawn(follow(shared.discovery.cluster().clone(), target, feed, cancel.clone()));
+    }
+}
+
+/// Runs until cancelled or until nobody holds the cache.
+pub(super) async fn keep(shared: Weak<Shared>, mut keeper: Keeper, cancel: CancellationToken) {
+    let (mut changed, definitions, discovery) = {
+        let Some(strong) = shared.upgrade() else { return };
+        (strong.discovery.changed(), strong.definitions.clone(), strong.discovery.clone())
+    };
+    let mut asked = ASK_AGAIN.len();
+    loop {
+        let pause = ASK_AGAIN.get(asked).copied().unwrap_or(ASK_ANYWAY);
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            result = changed.changed() => {
+                let (Ok(()), Some(shared)) = (result, shared.upgrade()) else { return };
+                changed.mark_unchanged();
+                keeper.adjust(&shared);
+            }
+            () = definitions.notified() => asked = 0,
+            () = tokio::time::sleep(pause) => {
+                asked = (asked + 1).min(ASK_AGAIN.len());
+                if let Err(error) = discovery.refresh().await {
+                    tracing::warn!(%error, "discovery failed; the kinds known before are kept");
+                }
+            }
+        }
+    }
+}

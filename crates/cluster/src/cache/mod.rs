@@ -1,0 +1,413 @@
+//! What lives in a cluster, kept current by watches.
+//!
+//! Main type: [`LiveCache`]. Of an object that no Application manages only a compact record is kept; of managed ones the whole body,
+//! compressed. Reads copy what they need out of a short lock. It knows which Application an object is marked with, but not what
+//! the Application wants.
+
+mod feed;
+mod info;
+mod keeper;
+mod parse;
+mod record;
+mod store;
+
+pub use record::Details;
+pub use store::Deed;
+
+use crate::{
+    discovery::{Discovery, Kind, Kinds},
+    error::Error,
+    request::Call,
+};
+use record::{Body, Entry, Uid};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    time::Duration,
+};
+use store::{Effect, News, Store};
+use tiphys_apimachinery::{GroupKind, Gvk, Object, ResourceKey};
+use tiphys_engine::types::{ExclusionRule, Tracking};
+use tokio::sync::{Notify, Semaphore, broadcast, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Changes a slow reader may be behind before it is told that it missed some.
+const FEED_LENGTH: usize = 8192;
+/// GETs at once for objects whose bodies are not kept.
+const FETCHES: usize = 16;
+
+/// What a cache follows and how it recognises Applications' objects.
+#[derive(Clone, Debug)]
+pub struct CacheOptions {
+    /// `app_name` is not used: marks of every Application are read.
+    pub tracking: Tracking,
+    pub exclusions: Vec<ExclusionRule>,
+    pub inclusions: Vec<ExclusionRule>,
+    /// Only these namespaces (a cluster Secret's `namespaces`); empty means all.
+    pub namespaces: Vec<String>,
+    /// With `namespaces`: cluster-scoped kinds too.
+    pub cluster_resources: bool,
+    /// Lists at once.
+    pub lists: usize,
+}
+
+impl Default for CacheOptions {
+    fn default() -> Self {
+        Self {
+            tracking: Tracking::annotation(""),
+            exclusions: default_exclusions(),
+            inclusions: Vec::new(),
+            namespaces: Vec::new(),
+            cluster_resources: false,
+            lists: 24,
+        }
+    }
+}
+
+/// What Argo CD's shipped `resource.exclusions` leave out, beside events and leases, which are never followed.
+pub fn default_exclusions() -> Vec<ExclusionRule> {
+    let rule = |groups: &[&str], kinds: &[&str]| ExclusionRule {
+        api_groups: groups.iter().map(|s| (*s).to_owned()).collect(),
+        kinds: kinds.iter().map(|s| (*s).to_owned()).collect(),
+        clusters: Vec::new(),
+    };
+    let reviews = [
+        "SelfSubjectReview",
+        "TokenReview",
+        "LocalSubjectAccessReview",
+        "SelfSubjectAccessReview",
+        "SelfSubjectRulesReview",
+        "SubjectAccessReview",
+    ];
+    let kyverno = [
+        "PolicyReport",
+        "ClusterPolicyReport",
+        "EphemeralReport",
+        "ClusterEphemeralReport",
+        "AdmissionReport",
+        "ClusterAdmissionReport",
+        "BackgroundScanReport",
+        "ClusterBackgroundScanReport",
+        "UpdateRequest",
+    ];
+    vec![
+        rule(&["", "discovery.k8s.io"], &["Endpoints", "EndpointSlice"]),
+        rule(&["coordination.k8s.io"], &["Lease"]),
+        rule(&["authentication.k8s.io", "authorization.k8s.io"], &reviews),
+        rule(&["certificates.k8s.io"], &["CertificateSigningRequest"]),
+        rule(&["cert-manager.io"], &["CertificateRequest"]),
+        rule(&["cilium.io"], &["CiliumIdentity", "CiliumEndpoint", "CiliumEndpointSlice"]),
+        rule(&["kyverno.io", "reports.kyverno.io", "wgpolicyk8s.io"], &kyverno),
+    ]
+}
+
+/// One object as the cache knows it, without its body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Live {
+    pub key: ResourceKey,
+    /// In the version it is watched in, the server's preferred one.
+    pub gvk: Gvk,
+    /// Plural name of the resource.
+    pub resource: String,
+    pub uid: String,
+    /// Empty when the server's version is no number.
+    pub resource_version: String,
+    /// Seconds since 1970.
+    pub created: i64,
+    pub deleting: bool,
+    pub owners: Vec<String>,
+    /// Instance name of the Application it is marked with; never set for an object with owners.
+    pub app: Option<Arc<str>>,
+    /// Health and tree information; `None` for an object that is neither managed nor owned.
+    pub details: Option<Arc<Details>>,
+}
+
+/// Something changed that matters to Applications.
+#[derive(Clone, Debug)]
+pub struct Change {
+    pub key: ResourceKey,
+    pub gvk: Gvk,
+    pub deed: Deed,
+    /// Instance names of the Applications it matters to; never empty.
+    pub apps: Vec<Arc<str>>,
+    /// It is itself managed, not a product of something managed.
+    pub managed: bool,
+    /// More than status and bookkeeping changed (always true of an added or deleted object and of products).
+    pub spec: bool,
+    pub resource_version: u64,
+}
+
+/// Sizes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    pub kinds: usize,
+    pub objects: usize,
+    /// With a body.
+    pub managed: usize,
+    /// Compressed bytes of all bodies.
+    pub body_bytes: usize,
+    pub failed_kinds: usize,
+}
+
+/// A live view of one cluster. Cheap to clone; the watches end with the last clone.
+#[derive(Clone)]
+pub struct LiveCache {
+    shared: Arc<Shared>,
+    _guard: Arc<DropGuard>,
+}
+
+struct Shared {
+    discovery: Discovery,
+    options: CacheOptions,
+    store: RwLock<Store>,
+    changes: broadcast::Sender<Arc<Change>>,
+    /// Collections that have not answered yet.
+    pending: watch::Sender<usize>,
+    /// A CRD or API service changed.
+    definitions: Arc<Notify>,
+    lists: Arc<Semaphore>,
+}
+
+impl Shared {
+    fn read(&self) -> RwLockReadGuard<'_, Store> {
+        self.store.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Store> {
+        self.store.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, kind: &Kind, effect: Effect) {
+        if matches!(
+            (kind.gvk.group.as_str(), kind.gvk.kind.as_str()),
+            ("apiextensions.k8s.io", "CustomResourceDefinition") | ("apiregistration.k8s.io", "APIService")
+        ) {
+            self.definitions.notify_one();
+        }
+        let Effect { deed, key, apps, managed, spec, version } = effect;
+        if !apps.is_empty() {
+            let change = Change { key, gvk: kind.gvk.clone(), deed, apps, managed, spec, resource_version: version };
+            // Nobody listening is fine.
+            let _ = self.changes.send(Arc::new(change));
+        }
+    }
+
+    fn live(&self, store: &Store, entry: &Entry) -> Live {
+        let kind = &store.slot(entry.kind).kind;
+        Live {
+            key: store.key(entry),
+            gvk: kind.gvk.clone(),
+            resource: kind.resource.clone(),
+            uid: store.uid_text(entry.uid),
+            resource_version: if entry.version == 0 { String::new() } else { entry.version.to_string() },
+            created: i64::from(entry.created),
+            deleting: entry.deleting,
+            owners: entry.owners.iter().map(|o| store.uid_text(*o)).collect(),
+            app: store.shared_name(entry.app),
+            details: entry.details.clone(),
+        }
+    }
+}
+
+impl LiveCache {
+    /// Starts listing and watching. Must be called inside a tokio runtime.
+    pub fn start(discovery: Discovery, options: CacheOptions) -> Self {
+        let lists = Arc::new(Semaphore::new(options.lists.max(1)));
+        let shared = Arc::new(Shared {
+            discovery,
+            options,
+            store: RwLock::default(),
+            changes: broadcast::Sender::new(FEED_LENGTH),
+            pending: watch::Sender::new(0),
+            definitions: Arc::default(),
+            lists,
+        });
+        let cancel = CancellationToken::new();
+        let mut keeper = keeper::Keeper::new(cancel.clone());
+        keeper.adjust(&shared);
+        tokio::spawn(keeper::keep(Arc::downgrade(&shared), keeper, cancel.clone()));
+        Self { shared, _guard: Arc::new(cancel.drop_guard()) }
+    }
+
+    pub fn discovery(&self) -> &Discovery {
+        &self.shared.discovery
+    }
+
+    pub fn kinds(&self) -> Arc<Kinds> {
+        self.shared.discovery.kinds()
+    }
+
+    /// Waits until every kind has been listed or has failed once; [`LiveCache::failures`] tells which did.
+    pub async fn wait_ready(&self) {
+        let mut pending = self.shared.pending.subscribe();
+        // The sender lives in `shared`, so this cannot fail while we are here.
+        let _ = pending.wait_for(|n| *n == 0).await;
+    }
+
+    pub fn is_ready(&self) -> bool {
+        *self.shared.pending.borrow() == 0
+    }
+
+    /// Kinds that cannot be followed at the moment, and why. What was known of them before is kept.
+    pub fn failures(&self) -> Vec<(GroupKind, String)> {
+        let store = self.shared.read();
+        store.slots().iter().filter_map(|s| Some((s.kind.gvk.group_kind(), s.error.clone()?))).collect()
+    }
+
+    pub fn stats(&self) -> Stats {
+        let store = self.shared.read();
+        Stats {
+            kinds: store.slots().iter().filter(|s| s.listed).count(),
+            objects: store.slots().iter().map(|s| s.objects).sum(),
+            managed: store.entries().filter(|e| e.body.is_some()).count(),
+            body_bytes: store.body_bytes(),
+            failed_kinds: store.slots().iter().filter(|s| s.error.is_some()).count(),
+        }
+    }
+
+    /// Everything marked with the Application's instance name, and what there is of `also` (the keys Git wants), whole.
+    ///
+    /// From then on the bodies of `also` are kept, so asking again costs no request. An error means that something could not be read,
+    /// which is different from its not being there.
+    pub async fn managed(&self, app: &str, also: &[ResourceKey]) -> Result<BTreeMap<ResourceKey, Arc<Object>>, Error> {
+        let mut bodies: Vec<(ResourceKey, Arc<Body>)> = Vec::new();
+        let mut missing = Vec::new();
+        {
+            let mut store = self.shared.write();
+            let unmarked = |key: &&ResourceKey| store.find(key).is_none_or(|e| store.name(e.app) != app);
+            let wanted: Vec<ResourceKey> = also.iter().filter(unmarked).cloned().collect();
+            store.pin(app, wanted.clone());
+            bodies.extend(store.of_app(app).filter_map(|e| Some((store.key(e), e.body.clone()?))));
+            for key in wanted {
+                match (store.find(&key), store.find_slot(&key.group_kind())) {
+                    (Some(Entry { body: Some(body), .. }), _) => bodies.push((key, body.clone())),
+                    // Followed, listed and not there: it does not exist.
+                    (None, Some((_, slot))) if slot.listed && self.covers(&key) => {}
+                    _ => missing.push(key),
+                }
+            }
+        }
+        let mut found: BTreeMap<_, _> = bodies.into_iter().map(|(key, body)| (key, body.object())).collect();
+        use futures::{StreamExt, TryStreamExt, stream};
+        let fetched: Vec<_> = stream::iter(missing)
+            .map(|key| async move { self.fetch_now(&key).await.map(|o| (key, o)) })
+            .buffer_unordered(FETCHES)
+            .try_collect()
+            .await?;
+        found.extend(fetched.into_iter().filter_map(|(key, object)| Some((key, object?))));
+        Ok(found)
+    }
+
+    fn covers(&self, key: &ResourceKey) -> bool {
+        let namespaces = &self.shared.options.namespaces;
+        namespaces.is_empty() || key.namespace.is_empty() || namespaces.contains(&key.namespace)
+    }
+
+    /// Reads from the server and takes the answer into the cache.
+    async fn fetch_now(&self, key: &ResourceKey) -> Result<Option<Arc<Object>>, Error> {
+        let Some(kind) = self.kinds().preferred(&key.group_kind()).cloned() else { return Ok(None) };
+        let object = self.get_as(&kind.gvk, &key.namespace, &key.name).await?;
+        if let Some(object) = &object {
+            self.observe(object);
+        }
+        Ok(object.map(Arc::new))
+    }
+
+    /// The whole object: from the cache when its body is kept, else from the server. `None`: it does not exist.
+    pub async fn fetch(&self, key: &ResourceKey) -> Result<Option<Arc<Object>>, Error> {
+        match self.object(key) {
+            Some(object) => Ok(Some(object)),
+            None => self.fetch_now(key).await,
+        }
+    }
+
+    /// The object from the server in this version; `None`: it does not exist.
+    pub async fn get_as(&self, gvk: &Gvk, namespace: &str, name: &str) -> Result<Option<Object>, Error> {
+        let kind = self.shared.discovery.resolve(gvk).await?;
+        let call = Call::get(kind.object_path(namespace, name)).timeout(Duration::from_secs(30));
+        match self.shared.discovery.cluster().http().json::<Object>(&call).await {
+            Ok(object) => Ok(Some(object)),
+            Err(e) if e.is_not_found() => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The record of an object.
+    pub fn get(&self, key: &ResourceKey) -> Option<Live> {
+        let store = self.shared.read();
+        store.find(key).map(|e| self.shared.live(&store, e))
+    }
+
+    pub fn get_by_uid(&self, uid: &str) -> Option<Live> {
+        let store = self.shared.read();
+        store.find_uid(Uid::parse(uid)).map(|e| self.shared.live(&store, e))
+    }
+
+    /// The whole object, when its body is kept.
+    pub fn object(&self, key: &ResourceKey) -> Option<Arc<Object>> {
+        let body = self.shared.read().find(key)?.body.clone()?;
+        Some(body.object())
+    }
+
+    /// What an object owns, directly.
+    pub fn children(&self, uid: &str) -> Vec<Live> {
+        let store = self.shared.read();
+        store.children(Uid::parse(uid)).map(|e| self.shared.live(&store, e)).collect()
+    }
+
+    /// Everything in a namespace; the empty one holds the cluster-scoped objects.
+    pub fn namespace_objects(&self, namespace: &str) -> Vec<Live> {
+        let store = self.shared.read();
+        let Some(id) = store.name_id(namespace) else { return Vec::new() };
+        store.entries().filter(|e| e.namespace == id).map(|e| self.shared.live(&store, e)).collect()
+    }
+
+    /// Instance names with at least one marked object.
+    pub fn apps(&self) -> Vec<Arc<str>> {
+        self.shared.read().apps()
+    }
+
+    /// Nothing is wanted of `app` any more.
+    pub fn forget(&self, app: &str) {
+        self.shared.write().pin(app, Vec::new());
+    }
+
+    /// Changes that matter to Applications. A reader that falls behind is told (`Lagged`) and should look at everything again.
+    pub fn changes(&self) -> broadcast::Receiver<Arc<Change>> {
+        self.shared.changes.subscribe()
+    }
+
+    /// Takes the server's answer to a write, so that the next read is at least as new. Older news than what is known is dropped.
+    pub fn observe(&self, object: &Object) {
+        let gk = object.gvk().group_kind();
+        let shared = &self.shared;
+        let Some((slot, kind)) = shared.read().find_slot(&gk).map(|(id, s)| (id, s.kind.clone())) else { return };
+        if !self.covers(&object.key()) || kind.gvk.version != object.gvk().version {
+            return;
+        }
+        let keep = |namespace: &str, name: &str| shared.read().is_pinned(&kind, namespace, name);
+        match parse::parse_object(object, &kind, &shared.options.tracking, keep) {
+            Ok(parsed) => {
+                let effect = shared.write().upsert(slot, parsed, News::Write);
+                if let Some(effect) = effect {
+                    shared.publish(&kind, effect);
+                }
+            }
+            Err(error) => tracing::warn!(key = %object.key(), %error, "the answer to a write cannot be read"),
+        }
+    }
+
+    /// Takes that a deletion of ours was done: the object with this uid is gone and stays gone.
+    pub fn observe_deleted(&self, key: &ResourceKey, uid: &str) {
+        let shared = &self.shared;
+        let Some((slot, kind)) = shared.read().find_slot(&key.group_kind()).map(|(id, s)| (id, s.kind.clone())) else { return };
+        let uid = if uid.is_empty() { Uid::NONE } else { Uid::parse(uid) };
+        let mut store = shared.write();
+        store.remember_deletion(uid);
+        let effect = store.remove(slot, &key.namespace, &key.name, uid, 0);
+        drop(store);
+        if let Some(effect) = effect {
+            shared.publish(&kind, effect);
+        }
+    }
+}

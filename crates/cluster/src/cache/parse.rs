@@ -1,0 +1,214 @@
+//! One object's bytes turned into what is kept of it.
+//!
+//! Main function: [`parse`]. Only names, versions and owners are read of an object that is in no tree; the rest is skipped as bytes.
+
+use super::{
+    info,
+    record::{Body, Details, Uid},
+};
+use crate::discovery::Kind;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
+use tiphys_apimachinery::Object;
+use tiphys_engine::{
+    track::{self, TrackingId},
+    types::{Tracking, TrackingMethod},
+};
+
+/// An object as read, before the names are interned.
+pub(super) struct Parsed {
+    pub namespace: String,
+    pub name: String,
+    pub uid: Uid,
+    /// The uid as text when it is no UUID.
+    pub uid_text: Option<String>,
+    pub version: u64,
+    pub created: u32,
+    pub deleting: bool,
+    pub owners: Box<[Uid]>,
+    pub app: Option<String>,
+    pub details: Option<Arc<Details>>,
+    pub body: Option<Arc<Body>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    #[serde(borrow, default)]
+    api_version: Option<&'a RawValue>,
+    #[serde(borrow)]
+    metadata: Meta<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    namespace: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    uid: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    resource_version: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    creation_timestamp: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    deletion_timestamp: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    labels: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    annotations: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    owner_references: Option<Vec<Owner<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Owner<'a> {
+    #[serde(borrow, default)]
+    uid: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct Marks<'a> {
+    #[serde(borrow, default, rename = "argocd.argoproj.io/tracking-id")]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow, default, rename = "argocd.argoproj.io/installation-id")]
+    installation: Option<Cow<'a, str>>,
+}
+
+/// Reads one object. `keep` says whether the body is wanted although no Application's mark is on it.
+pub(super) fn parse(
+    raw: &str,
+    kind: &Kind,
+    tracking: &Tracking,
+    keep: impl FnOnce(&str, &str) -> bool,
+) -> Result<Parsed, serde_json::Error> {
+    let head: Head<'_> = serde_json::from_str(raw)?;
+    let m = head.metadata;
+    let owners: Box<[Uid]> = m.owner_references.iter().flatten().filter(|o| !o.uid.is_empty()).map(|o| Uid::parse(&o.uid)).collect();
+    // What has an owner is somebody's product, whatever marks were copied onto it.
+    let app = if owners.is_empty() { mark(m.annotations, m.labels, tracking) } else { None };
+    let namespace = m.namespace.unwrap_or_default().into_owned();
+    let keep = app.is_some() || keep(&namespace, &m.name);
+    let (details, body) = if keep || !owners.is_empty() {
+        let object = whole(raw, head.api_version.is_some(), kind)?;
+        let details = info::of(&object);
+        let details = (keep || details != Details::default()).then(|| Arc::new(details));
+        (details, keep.then(|| Arc::new(Body::new(&object))))
+    } else {
+        (None, None)
+    };
+    let uid = m.uid.unwrap_or_default();
+    Ok(Parsed {
+        namespace,
+        name: m.name.into_owned(),
+        uid: if uid.is_empty() { Uid::NONE } else { Uid::parse(&uid) },
+        uid_text: (!uid.is_empty() && !Uid::is_exact(&uid)).then(|| uid.into_owned()),
+        version: m.resource_version.and_then(|v| v.parse().ok()).unwrap_or(0),
+        created: m
+            .creation_timestamp
+            .and_then(|t| t.parse::<jiff::Timestamp>().ok())
+            .and_then(|t| u32::try_from(t.as_second()).ok())
+            .unwrap_or(0),
+        deleting: m.deletion_timestamp.is_some_and(|d| d.get() != "null"),
+        owners,
+        app,
+        details,
+        body,
+    })
+}
+
+/// The instance name an object is marked with. Most objects have none, which a search of the bytes shows without parsing them.
+fn mark(annotations: Option<&RawValue>, labels: Option<&RawValue>, tracking: &Tracking) -> Option<String> {
+    let name = if tracking.method == TrackingMethod::Label {
+        let labels = labels.filter(|l| contains(l.get(), &tracking.label_key))?;
+        let labels: HashMap<Cow<'_, str>, Cow<'_, str>> = serde_json::from_str(labels.get()).ok()?;
+        labels.get(tracking.label_key.as_str())?.clone().into_owned()
+    } else {
+        let annotations = annotations.filter(|a| contains(a.get(), track::TRACKING_ID))?;
+        let marks: Marks<'_> = serde_json::from_str(annotations.get()).ok()?;
+        if !tracking.installation_id.is_empty() && marks.installation.as_deref() != Some(&tracking.installation_id) {
+            return None;
+        }
+        TrackingId::parse(&marks.id?)?.app_name.to_owned()
+    };
+    (!name.is_empty()).then_some(name)
+}
+
+/// Whether the JSON text has the key; `/` may be written `\/`.
+fn contains(json: &str, key: &str) -> bool {
+    json.contains(key) || json.contains("\\")
+}
+
+/// The object with the apiVersion and kind that items of a typed list lack.
+fn whole(raw: &str, complete: bool, kind: &Kind) -> Result<Object, serde_json::Error> {
+    let mut object: Object = serde_json::from_str(raw)?;
+    if !complete {
+        object.0.insert("apiVersion".to_owned(), kind.gvk.api_version().into());
+        object.0.insert("kind".to_owned(), kind.gvk.kind.clone().into());
+    }
+    Ok(object)
+}
+
+/// As if the object had been read from the server.
+pub(super) fn parse_object(
+    object: &Object,
+    kind: &Kind,
+    tracking: &Tracking,
+    keep: impl FnOnce(&str, &str) -> bool,
+) -> Result<Parsed, serde_json::Error> {
+    parse(&serde_json::to_string(object)?, kind, tracking, keep)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tiphys_apimachinery::Gvk;
+
+    fn kind() -> Kind {
+        Kind {
+            gvk: Gvk::new("", "v1", "Pod"),
+            resource: "pods".into(),
+            singular: "pod".into(),
+            namespaced: true,
+            verbs: Vec::new(),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            subresources: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn marks_are_read_by_method_and_owned_objects_have_none() {
+        let annotation = Tracking::annotation("");
+        let label = Tracking { method: TrackingMethod::Label, ..annotation.clone() };
+        let other = Tracking { installation_id: "two".into(), ..annotation.clone() };
+        let id = r#""annotations":{"argocd.argoproj.io/tracking-id":"web:/Pod:ns/a"}"#;
+        let instance = r#""labels":{"app.kubernetes.io/instance":"lab"}"#;
+        let owner = r#""ownerReferences":[{"uid":"u"}]"#;
+        let rows: [(&Tracking, Vec<&str>, Option<&str>); 6] = [
+            (&annotation, vec![id], Some("web")),
+            (&annotation, vec![instance], None),
+            (&label, vec![id, instance], Some("lab")),
+            (&other, vec![id], None),
+            (&annotation, vec![id, owner], None),
+            (&annotation, vec![], None),
+        ];
+        for (tracking, parts, want) in rows {
+            let raw = format!(
+                r#"{{"metadata":{{"name":"a","namespace":"ns","resourceVersion":"7","uid":"x"{}{}}}}}"#,
+                if parts.is_empty() { "" } else { "," },
+                parts.join(",")
+            );
+            let parsed = parse(&raw, &kind(), tracking, |_, _| false).expect("valid");
+            assert_eq!(parsed.app.as_deref(), want, "{raw}");
+            assert_eq!(parsed.body.is_some(), want.is_some(), "{raw}");
+            assert_eq!((parsed.version, parsed.uid_text.as_deref()), (7, Some("x")));
+            if let Some(body) = parsed.body {
+                assert_eq!(body.object().gvk().to_string(), "/v1, Kind=Pod".trim_start_matches('/'));
+            }
+        }
+    }
+}

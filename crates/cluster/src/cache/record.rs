@@ -1,0 +1,228 @@
+//! What is kept of one object.
+//!
+//! Main types: [`Entry`], about 120 bytes and a name for an object nobody manages, and [`Body`], the whole object as compressed JSON for
+//! those somebody does. Trees of maps are made on demand and shared while somebody holds one.
+
+use serde_json::Value;
+use std::{
+    cell::RefCell,
+    fmt,
+    hash::Hasher,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+use tiphys_apimachinery::Object;
+use tiphys_engine::types::Health;
+
+/// Bodies below this are not worth compressing.
+const COMPRESS_FROM: usize = 512;
+const LEVEL: i32 = 1;
+
+/// A uid as a number: the UUID itself, or for anything else a digest of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Uid(pub u128);
+
+impl Uid {
+    pub const NONE: Self = Self(0);
+
+    pub fn parse(text: &str) -> Self {
+        Self::from_uuid(text).unwrap_or_else(|| Self(digest(text)))
+    }
+
+    fn from_uuid(text: &str) -> Option<Self> {
+        let bytes = text.as_bytes();
+        if bytes.len() != 36 {
+            return None;
+        }
+        let mut value = 0u128;
+        for (i, b) in bytes.iter().enumerate() {
+            match (i, b) {
+                (8 | 13 | 18 | 23, b'-') => {}
+                (8 | 13 | 18 | 23, _) => return None,
+                (_, b'0'..=b'9') => value = value << 4 | u128::from(b - b'0'),
+                (_, b'a'..=b'f') => value = value << 4 | u128::from(b - b'a' + 10),
+                _ => return None,
+            }
+        }
+        Some(Self(value))
+    }
+
+    /// Whether the number is the whole of the uid.
+    pub fn is_exact(text: &str) -> bool {
+        Self::from_uuid(text).is_some()
+    }
+}
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let v = self.0;
+        write!(
+            f,
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            v >> 96,
+            (v >> 80) & 0xffff,
+            (v >> 64) & 0xffff,
+            (v >> 48) & 0xffff,
+            v & 0xffff_ffff_ffff
+        )
+    }
+}
+
+/// FNV-1a: no uid is secret, and nobody gains by a collision.
+fn digest(text: &str) -> u128 {
+    text.bytes()
+        .fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |h, b| (h ^ u128::from(b)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b))
+}
+
+/// Index into a table of interned names; 0 is the empty string.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, PartialOrd, Ord)]
+pub(super) struct NameId(pub u32);
+
+impl NameId {
+    pub const EMPTY: Self = Self(0);
+}
+
+/// Index into the table of kinds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct KindId(pub u16);
+
+/// One object.
+pub(super) struct Entry {
+    pub kind: KindId,
+    pub deleting: bool,
+    pub namespace: NameId,
+    /// Instance name of the Application it is marked with.
+    pub app: NameId,
+    /// Seconds since 1970.
+    pub created: u32,
+    pub name: Box<str>,
+    pub uid: Uid,
+    /// 0 when the server's version is no number; then the newest news wins.
+    pub version: u64,
+    pub owners: Box<[Uid]>,
+    pub details: Option<Arc<Details>>,
+    pub body: Option<Arc<Body>>,
+}
+
+/// What a resource tree shows of an object, for those that are in one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Details {
+    pub health: Option<Health>,
+    /// What the kind tells in a tree; see [`tiphys_engine`]'s tree.
+    pub tree: Option<super::info::TreeInfo>,
+}
+
+/// A whole object as bytes.
+pub(super) struct Body {
+    bytes: Box<[u8]>,
+    /// Length before compression; 0 means it is not compressed.
+    plain: u32,
+    /// Digest of everything but status and bookkeeping.
+    pub digest: u64,
+    parsed: Mutex<Weak<Object>>,
+}
+
+thread_local! {
+    static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = RefCell::new(zstd::bulk::Compressor::new(LEVEL).ok());
+}
+
+impl Body {
+    /// Keeps the JSON of `object`.
+    pub fn new(object: &Object) -> Self {
+        let json = serde_json::to_vec(object).expect("a JSON map can be written as JSON");
+        let compressed = (json.len() >= COMPRESS_FROM)
+            .then(|| COMPRESSOR.with_borrow_mut(|c| c.as_mut().and_then(|c| c.compress(&json).ok())))
+            .flatten()
+            .filter(|c| c.len() < json.len() * 9 / 10);
+        let (bytes, plain) = match (compressed, u32::try_from(json.len())) {
+            (Some(c), Ok(len)) => (c, len),
+            _ => (json, 0),
+        };
+        Self { bytes: bytes.into_boxed_slice(), plain, digest: spec_digest(object), parsed: Mutex::default() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The object; one tree is shared between those who hold it at the same time.
+    pub fn object(&self) -> Arc<Object> {
+        let mut slot = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(object) = slot.upgrade() {
+            return object;
+        }
+        let object: Object = if self.plain == 0 {
+            serde_json::from_slice(&self.bytes).expect("written by us")
+        } else {
+            let json = zstd::bulk::decompress(&self.bytes, self.plain as usize).expect("compressed by us");
+            serde_json::from_slice(&json).expect("written by us")
+        };
+        let object = Arc::new(object);
+        *slot = Arc::downgrade(&object);
+        object
+    }
+}
+
+/// A digest of what somebody can want: everything but status, resourceVersion, generation and managedFields.
+fn spec_digest(object: &Object) -> u64 {
+    struct Sink(std::hash::DefaultHasher);
+    impl std::io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.write(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut sink = Sink(std::hash::DefaultHasher::new());
+    let mut put = |field: &str, value: &Value| serde_json::to_writer(&mut sink, &(field, value)).expect("hashing does not fail");
+    for (field, value) in &object.0 {
+        match (field.as_str(), value) {
+            ("status", _) => {}
+            ("metadata", Value::Object(metadata)) => {
+                let wanted = metadata.iter().filter(|(f, _)| !matches!(f.as_str(), "resourceVersion" | "generation" | "managedFields"));
+                wanted.for_each(|(f, v)| put(f, v));
+            }
+            (field, value) => put(field, value),
+        }
+    }
+    sink.0.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_uuid_is_kept_exactly_and_anything_else_by_digest() {
+        let text = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
+        assert_eq!(Uid::parse(text).to_string(), text);
+        assert!(Uid::is_exact(text) && !Uid::is_exact("0A1B2C3D-4e5f-6071-8293-a4b5c6d7e8f9") && !Uid::is_exact("x"));
+        assert_ne!(Uid::parse("x"), Uid::parse("y"));
+    }
+
+    #[test]
+    fn a_body_gives_back_what_it_got_and_shares_the_tree() {
+        let text = "lorem ipsum ".repeat(200);
+        let object = Object::from_value(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"t": text}}))
+            .expect("a map");
+        let body = Body::new(&object);
+        assert!(body.len() < 400, "{}", body.len());
+        let first = body.object();
+        assert_eq!(*first, object);
+        assert!(Arc::ptr_eq(&first, &body.object()));
+    }
+
+    #[test]
+    fn status_and_bookkeeping_do_not_change_the_digest() {
+        let make = |v: &str, spec: i64| {
+            Object::from_value(
+                json!({"kind": "A", "metadata": {"name": "a", "resourceVersion": v, "managedFields": [v]}, "spec": spec, "status": v}),
+            )
+            .expect("a map")
+        };
+        assert_eq!(spec_digest(&make("1", 1)), spec_digest(&make("2", 1)));
+        assert_ne!(spec_digest(&make("1", 1)), spec_digest(&make("1", 2)));
+    }
+}

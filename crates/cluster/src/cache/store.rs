@@ -1,0 +1,420 @@
+//! The objects and their indexes: by key, by uid, by owner, by Application. No I/O; the callers hold the lock.
+//!
+//! Main type: [`Store`]. An event costs what it touches. The store never goes backwards: older news about an object is dropped.
+
+use super::{
+    parse::Parsed,
+    record::{Entry, KindId, NameId, Uid},
+};
+use crate::discovery::Kind;
+use hashbrown::{DefaultHashBuilder, HashMap, HashSet, HashTable};
+use std::{collections::VecDeque, hash::BuildHasher, sync::Arc};
+use tiphys_apimachinery::{GroupKind, ResourceKey};
+
+/// Owners of owners of owners: deeper chains do not exist, but circles could.
+const MAX_DEPTH: usize = 12;
+/// How many deletions of our own are remembered until the watch confirms them.
+const REMEMBERED_DELETIONS: usize = 4096;
+
+/// Where news comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    List,
+    Watch,
+    /// The answer to a write of ours, which the watch may have overtaken.
+    Write,
+}
+
+/// A kind that is followed.
+pub(super) struct Slot {
+    pub kind: Arc<Kind>,
+    /// Everything up to this resourceVersion has been seen.
+    pub position: u64,
+    pub listed: bool,
+    pub error: Option<String>,
+    pub objects: usize,
+}
+
+/// What an update did, for the change feed.
+pub(super) struct Effect {
+    pub deed: Deed,
+    pub key: ResourceKey,
+    pub apps: Vec<Arc<str>>,
+    pub managed: bool,
+    pub spec: bool,
+    pub version: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    Added,
+    Modified,
+    Deleted,
+}
+
+#[derive(Default)]
+pub(super) struct Store {
+    entries: Vec<Option<Entry>>,
+    free: Vec<u32>,
+    hasher: DefaultHashBuilder,
+    by_key: HashTable<u32>,
+    by_uid: HashMap<Uid, u32>,
+    by_owner: HashMap<Uid, Vec<u32>>,
+    by_app: HashMap<NameId, HashSet<u32>>,
+    names: Names,
+    uid_texts: HashMap<Uid, Box<str>>,
+    slots: Vec<Slot>,
+    slot_of: HashMap<GroupKind, KindId>,
+    /// Objects without a mark whose bodies Applications want: key to Applications.
+    pinned: HashMap<ResourceKey, Vec<NameId>>,
+    pins_of: HashMap<NameId, Vec<ResourceKey>>,
+    deleted: VecDeque<Uid>,
+    deleted_set: HashSet<Uid>,
+    body_bytes: usize,
+}
+
+#[derive(Default)]
+struct Names {
+    list: Vec<Arc<str>>,
+    ids: HashMap<Arc<str>, NameId>,
+}
+
+impl Names {
+    fn id(&mut self, name: &str) -> NameId {
+        if name.is_empty() {
+            return NameId::EMPTY;
+        }
+        if let Some(id) = self.ids.get(name) {
+            return *id;
+        }
+        let shared: Arc<str> = name.into();
+        self.list.push(shared.clone());
+        let id = NameId(u32::try_from(self.list.len()).expect("fewer than four billion names"));
+        self.ids.insert(shared, id);
+        id
+    }
+
+    fn find(&self, name: &str) -> Option<NameId> {
+        if name.is_empty() { Some(NameId::EMPTY) } else { self.ids.get(name).copied() }
+    }
+
+    fn text(&self, id: NameId) -> &str {
+        if id == NameId::EMPTY { "" } else { &self.list[id.0 as usize - 1] }
+    }
+
+    fn shared(&self, id: NameId) -> Option<Arc<str>> {
+        (id != NameId::EMPTY).then(|| self.list[id.0 as usize - 1].clone())
+    }
+}
+
+impl Store {
+    /// The slot of a kind, made when it is new. A kind that comes back in another version takes its old slot.
+    pub fn slot_for(&mut self, kind: &Arc<Kind>) -> KindId {
+        let gk = kind.gvk.group_kind();
+        if let Some(id) = self.slot_of.get(&gk) {
+            let slot = &mut self.slots[usize::from(id.0)];
+            slot.kind = kind.clone();
+            (slot.listed, slot.error) = (false, None);
+            return *id;
+        }
+        let id = KindId(u16::try_from(self.slots.len()).expect("a cluster has fewer than 65,536 kinds"));
+        self.slots.push(Slot { kind: kind.clone(), position: 0, listed: false, error: None, objects: 0 });
+        self.slot_of.insert(gk, id);
+        id
+    }
+
+    pub fn find_slot(&self, gk: &GroupKind) -> Option<(KindId, &Slot)> {
+        self.slot_of.get(gk).map(|id| (*id, &self.slots[usize::from(id.0)]))
+    }
+
+    pub fn slot(&self, id: KindId) -> &Slot {
+        &self.slots[usize::from(id.0)]
+    }
+
+    pub fn slot_mut(&mut self, id: KindId) -> &mut Slot {
+        &mut self.slots[usize::from(id.0)]
+    }
+
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    fn entry(&self, id: u32) -> &Entry {
+        self.entries[id as usize].as_ref().expect("the indexes name only entries that are there")
+    }
+
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().flatten()
+    }
+
+    pub fn name(&self, id: NameId) -> &str {
+        self.names.text(id)
+    }
+
+    pub fn shared_name(&self, id: NameId) -> Option<Arc<str>> {
+        self.names.shared(id)
+    }
+
+    pub fn name_id(&self, name: &str) -> Option<NameId> {
+        self.names.find(name)
+    }
+
+    pub fn uid_text(&self, uid: Uid) -> String {
+        if uid == Uid::NONE { String::new() } else { self.uid_texts.get(&uid).map_or_else(|| uid.to_string(), |t| t.to_string()) }
+    }
+
+    pub fn body_bytes(&self) -> usize {
+        self.body_bytes
+    }
+
+    fn hash(&self, kind: KindId, namespace: NameId, name: &str) -> u64 {
+        self.hasher.hash_one((kind, namespace, name))
+    }
+
+    fn find_id(&self, kind: KindId, namespace: NameId, name: &str) -> Option<u32> {
+        let same = |id: &u32| {
+            let e = self.entry(*id);
+            e.kind == kind && e.namespace == namespace && *e.name == *name
+        };
+        self.by_key.find(self.hash(kind, namespace, name), same).copied()
+    }
+
+    pub fn find(&self, key: &ResourceKey) -> Option<&Entry> {
+        let (kind, _) = self.find_slot(&key.group_kind())?;
+        let id = self.find_id(kind, self.names.find(&key.namespace)?, &key.name)?;
+        Some(self.entry(id))
+    }
+
+    pub fn find_uid(&self, uid: Uid) -> Option<&Entry> {
+        self.by_uid.get(&uid).map(|id| self.entry(*id))
+    }
+
+    pub fn children(&self, uid: Uid) -> impl Iterator<Item = &Entry> {
+        self.by_owner.get(&uid).into_iter().flatten().map(|id| self.entry(*id))
+    }
+
+    pub fn of_app(&self, app: &str) -> impl Iterator<Item = &Entry> {
+        let ids = self.names.find(app).and_then(|id| self.by_app.get(&id));
+        ids.into_iter().flatten().map(|id| self.entry(*id))
+    }
+
+    pub fn apps(&self) -> Vec<Arc<str>> {
+        self.by_app.keys().filter_map(|id| self.names.shared(*id)).collect()
+    }
+
+    pub fn key(&self, entry: &Entry) -> ResourceKey {
+        let gvk = &self.slot(entry.kind).kind.gvk;
+        ResourceKey::new(&gvk.group, &gvk.kind, self.names.text(entry.namespace), &entry.name)
+    }
+
+    pub fn is_pinned(&self, kind: &Kind, namespace: &str, name: &str) -> bool {
+        !self.pinned.is_empty() && self.pinned.contains_key(&ResourceKey::new(&kind.gvk.group, &kind.gvk.kind, namespace, name))
+    }
+
+    /// From now on the bodies of exactly these keys are kept for `app`, marked or not.
+    pub fn pin(&mut self, app: &str, keys: Vec<ResourceKey>) {
+        let app = self.names.id(app);
+        let old = if keys.is_empty() { self.pins_of.remove(&app) } else { self.pins_of.insert(app, keys.clone()) };
+        for key in &keys {
+            let apps = self.pinned.entry(key.clone()).or_default();
+            if !apps.contains(&app) {
+                apps.push(app);
+            }
+        }
+        for key in old.into_iter().flatten().filter(|k| !keys.contains(k)) {
+            if let Some(apps) = self.pinned.get_mut(&key) {
+                apps.retain(|a| *a != app);
+                if apps.is_empty() {
+                    self.pinned.remove(&key);
+                }
+            }
+        }
+    }
+
+    /// The Applications an object matters to: the one it is marked with, those that pinned it, those of its owners.
+    fn apps_of(&self, entry: &Entry, key: &ResourceKey) -> (Vec<Arc<str>>, bool) {
+        let mut apps: Vec<NameId> = self.pinned.get(key).cloned().unwrap_or_default();
+        if entry.app != NameId::EMPTY && !apps.contains(&entry.app) {
+            apps.push(entry.app);
+        }
+        let managed = !apps.is_empty();
+        let mut above: Vec<Uid> = entry.owners.to_vec();
+        for _ in 0..MAX_DEPTH {
+            let mut next = Vec::new();
+            for owner in above.iter().filter_map(|uid| self.find_uid(*uid)) {
+                if owner.app != NameId::EMPTY && !apps.contains(&owner.app) {
+                    apps.push(owner.app);
+                }
+                next.extend_from_slice(&owner.owners);
+            }
+            if next.is_empty() {
+                break;
+            }
+            above = next;
+        }
+        (apps.into_iter().filter_map(|a| self.names.shared(a)).collect(), managed)
+    }
+
+    /// Takes news about an object; `None` when it is none (older or the same).
+    pub fn upsert(&mut self, kind: KindId, parsed: Parsed, news: News) -> Option<Effect> {
+        if parsed.uid != Uid::NONE && self.deleted_set.contains(&parsed.uid) {
+            return None;
+        }
+        let namespace = self.names.id(&parsed.namespace);
+        let known = self.find_id(kind, namespace, &parsed.name);
+        let mut before = None;
+        if let Some(id) = known {
+            let e = self.entry(id);
+            let older = parsed.version != 0 && if e.uid == parsed.uid { parsed.version <= e.version } else { parsed.version < e.version };
+            // The same state may bring a body that was not wanted before.
+            if older && !(parsed.version == e.version && e.body.is_none() && parsed.body.is_some()) {
+                return None;
+            }
+            let key = self.key(e);
+            let (apps, _) = self.apps_of(e, &key);
+            before = Some((apps, e.body.as_ref().map(|b| b.digest), e.deleting, e.details.clone()));
+            self.remove_id(id);
+        } else if news == News::Write && parsed.version != 0 && parsed.version <= self.slot(kind).position {
+            // The watch is past this state and the object is not there: it was deleted since.
+            return None;
+        }
+        let app = parsed.app.as_deref().map_or(NameId::EMPTY, |a| self.names.id(a));
+        if let Some(text) = parsed.uid_text {
+            self.uid_texts.insert(parsed.uid, text.into());
+        }
+        let version = parsed.version;
+        let (digest, deleting, details) = (parsed.body.as_ref().map(|b| b.digest), parsed.deleting, parsed.details.clone());
+        let id = self.insert(Entry {
+            kind,
+            deleting: parsed.deleting,
+            namespace,
+            app,
+            created: parsed.created,
+            name: parsed.name.into(),
+            uid: parsed.uid,
+            version,
+            owners: parsed.owners,
+            details: parsed.details,
+            body: parsed.body,
+        });
+        let entry = self.entry(id);
+        let key = self.key(entry);
+        let (mut apps, managed) = self.apps_of(entry, &key);
+        let (deed, spec) = match before {
+            None => (Deed::Added, true),
+            Some((old_apps, old_digest, old_deleting, old_details)) => {
+                let spec = old_digest.is_none() || old_digest != digest || old_deleting != deleting || old_apps != apps;
+                if !spec && managed && old_details == details && digest.is_some() {
+                    tracing::trace!(%key, "only bookkeeping changed");
+                }
+                apps.extend(old_apps.into_iter().filter(|a| !apps.contains(a)).collect::<Vec<_>>());
+                (Deed::Modified, spec)
+            }
+        };
+        Some(Effect { deed, key, apps, managed, spec, version })
+    }
+
+    /// The object is gone. `uid` must be its uid (or NONE); `version` that of the deletion, 0 when unknown.
+    pub fn remove(&mut self, kind: KindId, namespace: &str, name: &str, uid: Uid, version: u64) -> Option<Effect> {
+        let id = self.find_id(kind, self.names.find(namespace)?, name)?;
+        let e = self.entry(id);
+        if (uid != Uid::NONE && e.uid != uid) || (version != 0 && e.version > version) {
+            return None;
+        }
+        Some(self.remove_with_effect(id, version))
+    }
+
+    fn remove_with_effect(&mut self, id: u32, version: u64) -> Effect {
+        let e = self.entry(id);
+        let key = self.key(e);
+        let (apps, managed) = self.apps_of(e, &key);
+        self.remove_id(id);
+        Effect { deed: Deed::Deleted, key, apps, managed, spec: true, version }
+    }
+
+    /// Remembers that an object was deleted by us, so that a list or watch that lags behind does not bring it back.
+    pub fn remember_deletion(&mut self, uid: Uid) {
+        if uid != Uid::NONE && self.deleted_set.insert(uid) {
+            self.deleted.push_back(uid);
+            if self.deleted.len() > REMEMBERED_DELETIONS
+                && let Some(oldest) = self.deleted.pop_front()
+            {
+                self.deleted_set.remove(&oldest);
+            }
+        }
+    }
+
+    /// Removes what a complete list at `version` did not have; newer objects stay.
+    pub fn retain_listed(&mut self, kind: KindId, namespace: Option<NameId>, listed: &HashSet<Uid>, version: u64) -> Vec<Effect> {
+        let gone = |e: &Entry| {
+            e.kind == kind
+                && namespace.is_none_or(|n| e.namespace == n)
+                && !listed.contains(&e.uid)
+                && (version == 0 || e.version <= version)
+        };
+        let ids: Vec<u32> = (0u32..).zip(&self.entries).filter(|(_, e)| e.as_ref().is_some_and(gone)).map(|(id, _)| id).collect();
+        ids.into_iter().map(|id| self.remove_with_effect(id, version)).collect()
+    }
+
+    /// Forgets a kind that is no longer followed.
+    pub fn drop_kind(&mut self, kind: KindId) -> Vec<Effect> {
+        let effects = self.retain_listed(kind, None, &HashSet::new(), 0);
+        self.slot_mut(kind).listed = false;
+        effects
+    }
+
+    fn insert(&mut self, entry: Entry) -> u32 {
+        let hash = self.hash(entry.kind, entry.namespace, &entry.name);
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            u32::try_from(self.entries.len() - 1).expect("fewer than four billion objects")
+        });
+        if entry.uid != Uid::NONE {
+            self.by_uid.insert(entry.uid, id);
+        }
+        for owner in &entry.owners {
+            self.by_owner.entry(*owner).or_default().push(id);
+        }
+        if entry.app != NameId::EMPTY {
+            self.by_app.entry(entry.app).or_default().insert(id);
+        }
+        self.body_bytes += entry.body.as_ref().map_or(0, |b| b.len());
+        self.slot_mut(entry.kind).objects += 1;
+        self.entries[id as usize] = Some(entry);
+        let Self { by_key, entries, hasher, .. } = self;
+        by_key.insert_unique(hash, id, |id| {
+            let e = entries[*id as usize].as_ref().expect("the indexes name only entries that are there");
+            hasher.hash_one((e.kind, e.namespace, &*e.name))
+        });
+        id
+    }
+
+    fn remove_id(&mut self, id: u32) {
+        let entry = self.entries[id as usize].take().expect("the indexes name only entries that are there");
+        let hash = self.hash(entry.kind, entry.namespace, &entry.name);
+        if let Ok(found) = self.by_key.find_entry(hash, |other| *other == id) {
+            found.remove();
+        }
+        if self.by_uid.get(&entry.uid) == Some(&id) {
+            self.by_uid.remove(&entry.uid);
+            self.uid_texts.remove(&entry.uid);
+        }
+        for owner in &entry.owners {
+            if let Some(children) = self.by_owner.get_mut(owner) {
+                children.retain(|c| *c != id);
+                if children.is_empty() {
+                    self.by_owner.remove(owner);
+                }
+            }
+        }
+        if let Some(ids) = self.by_app.get_mut(&entry.app) {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.by_app.remove(&entry.app);
+            }
+        }
+        self.body_bytes -= entry.body.as_ref().map_or(0, |b| b.len());
+        self.slot_mut(entry.kind).objects -= 1;
+        self.free.push(id);
+    }
+}
