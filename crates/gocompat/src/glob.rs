@@ -1,1 +1,253 @@
-//! stub
+//! Globs as `github.com/gobwas/glob` matches them.
+//!
+//! Main type: [`Glob`]. `*` stands for any text without a separator, `**` for any text, `?` for one character that is no separator,
+//! `[abc]`, `[a-c]` and `[!a]` for one character, `{a,b}` for alternatives, `\` quotes. Without separators `*` crosses everything.
+//! Matching takes time proportional to text times pattern, whatever the pattern.
+
+/// A compiled pattern.
+#[derive(Clone, Debug)]
+pub struct Glob {
+    program: Vec<Step>,
+    separators: Vec<char>,
+}
+
+/// Why a pattern cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("glob {pattern:?}: {message}")]
+pub struct GlobError {
+    pub pattern: String,
+    pub message: &'static str,
+}
+
+const MAX_PATTERN: usize = 16 * 1024;
+const MAX_NESTING: usize = 64;
+
+/// A step of the little machine that matches: states are indices into the program.
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Char(char),
+    /// One character, any but a separator.
+    One,
+    /// Any number of characters: without separators, or really any.
+    Star {
+        super_: bool,
+    },
+    List {
+        chars: Vec<char>,
+        not: bool,
+    },
+    Range {
+        low: char,
+        high: char,
+        not: bool,
+    },
+    /// Go on at each of these.
+    Split(Vec<usize>),
+    Jump(usize),
+    End,
+}
+
+impl Glob {
+    pub fn new(pattern: &str, separators: &[char]) -> Result<Self, GlobError> {
+        let error = |message| GlobError { pattern: pattern.chars().take(80).collect(), message };
+        if pattern.len() > MAX_PATTERN {
+            return Err(error("the pattern is too long"));
+        }
+        let mut compiler = Compiler { chars: pattern.chars().collect(), at: 0, program: Vec::new() };
+        compiler.pattern(0).map_err(error)?;
+        compiler.program.push(Step::End);
+        Ok(Self { program: compiler.program, separators: separators.to_vec() })
+    }
+
+    pub fn matches(&self, text: &str) -> bool {
+        let mut states = States::new(self.program.len());
+        let mut next = States::new(self.program.len());
+        self.add(&mut states, 0);
+        for c in text.chars() {
+            if states.list.is_empty() {
+                return false;
+            }
+            for &at in &states.list {
+                if self.accepts(at, c) {
+                    let stay = matches!(self.program.get(at), Some(Step::Star { .. }));
+                    self.add(&mut next, if stay { at } else { at + 1 });
+                }
+            }
+            states.clear();
+            std::mem::swap(&mut states, &mut next);
+        }
+        states.list.iter().any(|at| matches!(self.program.get(*at), Some(Step::End)))
+    }
+
+    fn accepts(&self, at: usize, c: char) -> bool {
+        let separator = || self.separators.contains(&c);
+        match self.program.get(at) {
+            Some(Step::Char(want)) => *want == c,
+            Some(Step::One) => !separator(),
+            Some(Step::Star { super_ }) => *super_ || !separator(),
+            Some(Step::List { chars, not }) => chars.contains(&c) != *not,
+            Some(Step::Range { low, high, not }) => (*low..=*high).contains(&c) != *not,
+            Some(Step::Split(_) | Step::Jump(_) | Step::End) | None => false,
+        }
+    }
+
+    /// Adds a state and what is reached from it without reading a character.
+    fn add(&self, states: &mut States, start: usize) {
+        let mut todo = vec![start];
+        while let Some(at) = todo.pop() {
+            if !states.insert(at) {
+                continue;
+            }
+            match self.program.get(at) {
+                Some(Step::Split(targets)) => todo.extend(targets),
+                Some(Step::Jump(target)) => todo.push(*target),
+                Some(Step::Star { .. }) => todo.push(at + 1),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether a text matches; a broken pattern matches nothing, as in Argo CD.
+pub fn matches(pattern: &str, text: &str, separators: &[char]) -> bool {
+    Glob::new(pattern, separators).is_ok_and(|glob| glob.matches(text))
+}
+
+struct States {
+    list: Vec<usize>,
+    member: Vec<bool>,
+}
+
+impl States {
+    fn new(len: usize) -> Self {
+        Self { list: Vec::new(), member: vec![false; len] }
+    }
+
+    fn insert(&mut self, at: usize) -> bool {
+        match self.member.get_mut(at) {
+            Some(seen) if !*seen => {
+                *seen = true;
+                self.list.push(at);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn clear(&mut self) {
+        for at in self.list.drain(..) {
+            if let Some(seen) = self.member.get_mut(at) {
+                *seen = false;
+            }
+        }
+    }
+}
+
+struct Compiler {
+    chars: Vec<char>,
+    at: usize,
+    program: Vec<Step>,
+}
+
+impl Compiler {
+    fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek();
+        self.at += 1;
+        c
+    }
+
+    /// Compiles up to the end, or inside braces up to their next `,` or `}`, which is left unread.
+    fn pattern(&mut self, nesting: usize) -> Result<(), &'static str> {
+        while let Some(c) = self.peek() {
+            if nesting > 0 && matches!(c, ',' | '}') {
+                return Ok(());
+            }
+            self.at += 1;
+            match c {
+                '*' if self.peek() == Some('*') => {
+                    self.at += 1;
+                    self.program.push(Step::Star { super_: true });
+                }
+                '*' => self.program.push(Step::Star { super_: false }),
+                '?' => self.program.push(Step::One),
+                '[' => self.class()?,
+                '{' => self.alternatives(nesting + 1)?,
+                '\\' => {
+                    if let Some(quoted) = self.next() {
+                        self.program.push(Step::Char(quoted));
+                    }
+                }
+                c => self.program.push(Step::Char(c)),
+            }
+        }
+        Ok(())
+    }
+
+    /// After `{`. A brace that is never closed ends with the pattern.
+    fn alternatives(&mut self, nesting: usize) -> Result<(), &'static str> {
+        if nesting > MAX_NESTING {
+            return Err("braces are nested too deeply");
+        }
+        let split = self.program.len();
+        self.program.push(Step::Split(Vec::new()));
+        let (mut starts, mut jumps) = (Vec::new(), Vec::new());
+        loop {
+            starts.push(self.program.len());
+            self.pattern(nesting)?;
+            jumps.push(self.program.len());
+            self.program.push(Step::Jump(0));
+            if self.next() != Some(',') {
+                break;
+            }
+        }
+        let end = self.program.len();
+        for jump in jumps {
+            if let Some(step) = self.program.get_mut(jump) {
+                *step = Step::Jump(end);
+            }
+        }
+        if let Some(step) = self.program.get_mut(split) {
+            *step = Step::Split(starts);
+        }
+        Ok(())
+    }
+
+    /// After `[`.
+    fn class(&mut self) -> Result<(), &'static str> {
+        const UNEXPECTED_END: &str = "unexpected end of input";
+        let not = self.peek() == Some('!');
+        if not {
+            self.at += 1;
+        }
+        let first = self.next().ok_or(UNEXPECTED_END)?;
+        if self.peek() == Some('-') {
+            self.at += 1;
+            let high = self.next().ok_or(UNEXPECTED_END)?;
+            return match self.next() {
+                None => Err(UNEXPECTED_END),
+                Some(']') if high < first => Err("hi character should be greater than lo"),
+                Some(']') => {
+                    self.program.push(Step::Range { low: first, high, not });
+                    Ok(())
+                }
+                Some(_) => Err("expected close range character"),
+            };
+        }
+        self.at -= 1;
+        let mut chars = Vec::new();
+        loop {
+            match self.next().ok_or(UNEXPECTED_END)? {
+                ']' if chars.is_empty() => return Err("could not parse range"),
+                ']' => break,
+                '\\' => chars.extend(self.next()),
+                c => chars.push(c),
+            }
+        }
+        self.program.push(Step::List { chars, not });
+        Ok(())
+    }
+}
