@@ -1,17 +1,45 @@
-//! kubectl's three-way patch.
-use super::PatchError;
+//! kubectl's three-way patch: changes from the live object to the new configuration, deletions from the last applied one to it.
+//!
+//! Main function: [`create`]. It knows nothing of where the three documents come from; see [`super::last_applied`].
+
+use super::{
+    PatchError, json_merge,
+    strategic::{DiffOptions, MergeOptions, as_map, diff_maps, maps_have_conflicts, merge_maps},
+};
 use crate::schema::TypeRef;
 use serde_json::Value;
 
-/// The patch for `current` that applies what changed from `original` to `modified`; without a type, as a JSON merge patch.
-pub fn create(original: &Value, modified: &Value, current: &Value, ty: Option<TypeRef<'_>>, _overwrite: bool) -> Result<Value, PatchError> {
-    match ty {
-        None => super::json_merge::create_three_way(original, modified, current),
-        Some(_) => Err(PatchError::invalid("strategic merge patch is not ready yet")),
+/// The patch for `current` that carries over what changed from `original` (what was applied last; null if unknown) to `modified`.
+///
+/// With a type it is a strategic merge patch, without one a JSON merge patch. Unless `overwrite` is set, a strategic patch that
+/// changes what was changed in `current` to something else is refused as [`PatchError::Conflict`].
+pub fn create(original: &Value, modified: &Value, current: &Value, ty: Option<TypeRef<'_>>, overwrite: bool) -> Result<Value, PatchError> {
+    let Some(ty) = ty else { return json_merge::create_three_way(original, modified, current) };
+    let (original, modified, current) = (as_map(original)?, as_map(modified)?, as_map(current)?);
+    let changes = DiffOptions { ignore_deletions: true, set_element_order: true, ..DiffOptions::default() };
+    let deletions = DiffOptions { ignore_changes_and_additions: true, set_element_order: true, ..DiffOptions::default() };
+    let delta = diff_maps(current, modified, ty, changes)?;
+    let deleted = diff_maps(original, modified, ty, deletions)?;
+    let patch = merge_maps(deleted, delta, ty, MergeOptions::default())?;
+    if !overwrite {
+        let changed = diff_maps(original, current, ty, DiffOptions::default())?;
+        if maps_have_conflicts(&patch, &changed, ty)? {
+            return Err(PatchError::Conflict { patch: pretty(&Value::Object(patch)), changed: pretty(&Value::Object(changed)) });
+        }
+    }
+    Ok(Value::Object(patch))
+}
+
+/// An apply may not change what an object is: refuses patches that contain apiVersion, kind or metadata.name.
+pub fn check_identity_unchanged(patch: &Value) -> Result<(), PatchError> {
+    let touched = patch.get("apiVersion").or_else(|| patch.get("kind")).or_else(|| patch.pointer("/metadata/name"));
+    match touched {
+        None => Ok(()),
+        Some(_) => Err(PatchError::Precondition("at least one of apiVersion, kind and name was changed".into())),
     }
 }
 
-/// A patch as an error message shows it.
+/// A patch as a conflict shows it.
 pub(super) fn pretty(value: &Value) -> String {
     tiphys_gocompat::yaml::to_string(value)
 }

@@ -1,0 +1,351 @@
+//! Merges a strategic merge patch into a document, or into another patch.
+
+use super::{
+    DELETE_FROM_LIST, PATCH, RETAIN_KEYS, SET_ORDER, Strategy, go_text,
+    lists::{Elements, Order, deduplicate, element_type, is_delete, merge_key_of, no_merge_key, normalize_order, order_of, partition},
+    rules_for, rules_for_list, same_type,
+};
+use crate::{patch::PatchError, schema::TypeRef};
+use serde_json::{Map, Value};
+
+#[derive(Clone, Copy, Default)]
+pub(in crate::patch) struct MergeOptions {
+    /// Carry out the directives beside a list; otherwise keep them, because the document is itself a patch.
+    pub merge_parallel_lists: bool,
+    /// Nulls for fields that the document does not have are dropped.
+    pub ignore_unmatched_nulls: bool,
+}
+
+type Fields = Map<String, Value>;
+
+const BAD_ORDER: &str = "invalid patch format of setElementOrder list";
+const BAD_RETAIN_KEYS: &str = "invalid patch format of retainKeys";
+const BAD_DELETIONS: &str = "invalid patch format of primitive list";
+
+pub(in crate::patch) fn merge_maps(
+    mut doc: Fields,
+    mut patch: Fields,
+    ty: TypeRef<'_>,
+    options: MergeOptions,
+) -> Result<Fields, PatchError> {
+    if let Some(directive) = patch.get(PATCH) {
+        match directive.as_str() {
+            Some("replace") => {
+                patch.remove(PATCH);
+                return Ok(patch);
+            }
+            Some("delete") => return Ok(Map::new()),
+            _ => return Err(unknown_directive(directive, &Value::Object(patch.clone()))),
+        }
+    }
+    retain_keys(&mut doc, &mut patch, options)?;
+    merge_ordered_lists(&mut doc, &mut patch, ty, options)?;
+    for (key, value) in patch {
+        merge_field(&mut doc, key, value, ty, options)?;
+    }
+    Ok(doc)
+}
+
+fn unknown_directive(directive: &Value, map: &Value) -> PatchError {
+    PatchError::Invalid(format!("unknown patch type: {} in map: {}", go_text(directive), go_text(map)))
+}
+
+fn merge_field(doc: &mut Fields, key: String, value: Value, ty: TypeRef<'_>, options: MergeOptions) -> Result<(), PatchError> {
+    let mut key = key;
+    let mut deletes = false;
+    if key.starts_with(DELETE_FROM_LIST) {
+        if !options.merge_parallel_lists {
+            doc.insert(key, value);
+            return Ok(());
+        }
+        key = field_behind(&key, DELETE_FROM_LIST, BAD_DELETIONS)?.to_owned();
+        deletes = true;
+    }
+    if value.is_null() {
+        doc.remove(&key);
+        if options.ignore_unmatched_nulls {
+            return Ok(());
+        }
+    }
+    let Some(old) = doc.get_mut(&key) else {
+        if !deletes {
+            insert_new(doc, key, value, options);
+        }
+        return Ok(());
+    };
+    if !same_type(old, &value) {
+        if !deletes {
+            insert_new(doc, key, value, options);
+        }
+        return Ok(());
+    }
+    match (old, value) {
+        (Value::Object(old), Value::Object(new)) => {
+            let rules = rules_for(ty, &key)?;
+            *old = match rules.strategy {
+                Strategy::Replace => new,
+                _ => merge_maps(std::mem::take(old), new, rules.ty, options)?,
+            };
+        }
+        (Value::Array(old), Value::Array(new)) => {
+            let rules = rules_for_list(ty, &key)?;
+            *old = if rules.strategy == Strategy::Merge || deletes {
+                merge_lists(std::mem::take(old), new, rules.ty, rules.merge_key, deletes, options)?
+            } else {
+                new
+            };
+        }
+        (old, new) => *old = new,
+    }
+    Ok(())
+}
+
+/// Takes over content that the document did not have, without what is meant for a merge.
+fn insert_new(doc: &mut Fields, key: String, mut value: Value, options: MergeOptions) {
+    if options.ignore_unmatched_nulls {
+        discard_nulls(&mut value);
+    }
+    match without_directives(value) {
+        Some(value) => doc.insert(key, value),
+        None => doc.remove(&key),
+    };
+}
+
+fn discard_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, v| !v.is_null());
+            map.values_mut().for_each(discard_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(discard_nulls),
+        _ => {}
+    }
+}
+
+/// None when the value is itself nothing but a directive.
+fn without_directives(value: Value) -> Option<Value> {
+    match value {
+        Value::Object(map) if map.contains_key(PATCH) => None,
+        Value::Object(map) => Some(Value::Object(map.into_iter().filter_map(|(k, v)| without_directives(v).map(|v| (k, v))).collect())),
+        Value::Array(list) => Some(Value::Array(list.into_iter().filter_map(without_directives).collect())),
+        other => Some(other),
+    }
+}
+
+fn field_behind<'k>(key: &'k str, prefix: &str, complaint: &str) -> Result<&'k str, PatchError> {
+    key.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/')).ok_or_else(|| PatchError::invalid(complaint))
+}
+
+/// `$retainKeys`: fields of the document that are not named go; fields of the patch must be named.
+fn retain_keys(doc: &mut Fields, patch: &mut Fields, options: MergeOptions) -> Result<(), PatchError> {
+    let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
+    if !options.merge_parallel_lists {
+        match doc.get(RETAIN_KEYS) {
+            Some(old) if *old != keys => {
+                let text = format!(
+                    "{} and {} are not deep equal: this may happen when calculating the 3-way diff patch",
+                    go_text(old),
+                    go_text(&keys)
+                );
+                return Err(PatchError::Invalid(text));
+            }
+            Some(_) => {}
+            None => {
+                doc.insert(RETAIN_KEYS.into(), keys);
+            }
+        }
+        return Ok(());
+    }
+    let keys = keys.as_array().ok_or_else(|| PatchError::invalid(BAD_RETAIN_KEYS))?;
+    let named = |key: &str| keys.iter().any(|k| k.as_str() == Some(key));
+    let directive = |key: &str| key.starts_with(DELETE_FROM_LIST) || key.starts_with(SET_ORDER);
+    if patch.iter().any(|(key, value)| !value.is_null() && !directive(key) && !named(key)) {
+        return Err(PatchError::invalid(BAD_RETAIN_KEYS));
+    }
+    doc.retain(|key, _| named(key));
+    Ok(())
+}
+
+/// `$setElementOrder/<list>`: merges the list together with its order, and takes both out of the patch.
+fn merge_ordered_lists(doc: &mut Fields, patch: &mut Fields, ty: TypeRef<'_>, options: MergeOptions) -> Result<(), PatchError> {
+    let directives: Vec<String> = patch.keys().filter(|k| k.starts_with(SET_ORDER)).cloned().collect();
+    for directive in directives {
+        let Some(order) = patch.remove(&directive) else { continue };
+        if !options.merge_parallel_lists {
+            match doc.get(&directive) {
+                Some(old) if *old != order => return Err(PatchError::invalid(BAD_ORDER)),
+                Some(_) => {}
+                None => {
+                    doc.insert(directive.clone(), order.clone());
+                }
+            }
+        }
+        let Value::Array(order) = order else { return Err(PatchError::invalid(BAD_ORDER)) };
+        merge_ordered_list(doc, patch, field_behind(&directive, SET_ORDER, BAD_ORDER)?, &order, ty, options)?;
+    }
+    Ok(())
+}
+
+fn merge_ordered_list(
+    doc: &mut Fields,
+    patch: &mut Fields,
+    field: &str,
+    order: &[Value],
+    ty: TypeRef<'_>,
+    options: MergeOptions,
+) -> Result<(), PatchError> {
+    let list = |value: Option<&Value>| match value {
+        None => Ok(None),
+        Some(Value::Array(list)) => Ok(Some(list.len())),
+        Some(other) => Err(PatchError::Invalid(format!("expected a list in {field}, but received {}", go_text(other)))),
+    };
+    let (in_doc, in_patch) = (list(doc.get(field))?, list(patch.get(field))?);
+    let rules = rules_for_list(ty, field)?;
+    let new = take_list(patch, field);
+    check_against_order(&new, order, rules.merge_key)?;
+    if in_doc.is_none() && in_patch.is_none() {
+        return Ok(());
+    }
+    let old = take_list(doc, field);
+    let elements = element_type(&[&old, &new])?;
+    let server_order = match elements {
+        Elements::Maps if in_patch.is_some() && rules.strategy == Strategy::Merge => order_after_merge(&old, &new, rules.merge_key),
+        _ => order_of(&old, rules.merge_key, elements),
+    };
+    let merged = match (in_doc, in_patch) {
+        (Some(_), None) => old,
+        (None, _) => new.into_iter().filter_map(without_directives).collect(),
+        (Some(_), Some(_)) if rules.strategy == Strategy::Merge => merge_lists(old, new, rules.ty, rules.merge_key, false, options)?,
+        (Some(_), Some(_)) => new,
+    };
+    // Scalars have no merge key; a list of maps without one is refused below.
+    let by = if rules.merge_key.is_empty() { Elements::Scalars } else { Elements::Maps };
+    let patch_order = order_of(order, rules.merge_key, by);
+    let parts = partition(merged, &patch_order, rules.merge_key, by)?;
+    doc.insert(field.to_owned(), normalize_order(parts, &patch_order, &server_order, rules.merge_key, elements)?.into());
+    Ok(())
+}
+
+/// The server's order, as the reference implementation comes to see it: an added element takes the room that a deleted one left, and
+/// so counts as if it had been there, which decides where elements that only the server has are put.
+fn order_after_merge(old: &[Value], new: &[Value], merge_key: &str) -> Order {
+    let deleted = |key: Option<&Value>| new.iter().any(|v| is_delete(v) && v.get(merge_key) == key);
+    let mut order: Order = old.iter().map(|v| v.get(merge_key)).filter(|k| !deleted(*k)).map(|k| k.cloned()).collect();
+    if new.iter().any(|v| v.get(PATCH).and_then(Value::as_str) == Some("replace")) {
+        return order;
+    }
+    for item in new.iter().filter(|v| v.get(PATCH).is_none()) {
+        let key = item.get(merge_key).cloned();
+        if order.len() < old.len() && !order.contains(&key) {
+            order.push(key);
+        }
+    }
+    order
+}
+
+fn take_list(map: &mut Fields, field: &str) -> Vec<Value> {
+    match map.remove(field) {
+        Some(Value::Array(list)) => list,
+        _ => Vec::new(),
+    }
+}
+
+/// Elements of the patch must be in the order list, in that order; deletions need not.
+fn check_against_order(patch: &[Value], order: &[Value], merge_key: &str) -> Result<(), PatchError> {
+    if patch.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    let mut places = order.iter();
+    for item in patch.iter().filter(|v| !v.is_object() || !v.as_object().is_some_and(|m| m.contains_key(PATCH))) {
+        let found = if merge_key.is_empty() {
+            places.by_ref().any(|place| place == item)
+        } else {
+            let key = merge_key_of(item, merge_key);
+            let mut found = false;
+            for place in places.by_ref() {
+                if *key.as_ref().map_err(Clone::clone)? == merge_key_of(place, merge_key)? {
+                    found = true;
+                    break;
+                }
+            }
+            found
+        };
+        if !found {
+            let (patch, order) = (go_text(&Value::Array(patch.to_vec())), go_text(&Value::Array(order.to_vec())));
+            return Err(PatchError::Invalid(format!("The order in patch list:\n{patch}\n doesn't match {SET_ORDER} list:\n{order}\n")));
+        }
+    }
+    Ok(())
+}
+
+fn merge_lists(
+    old: Vec<Value>,
+    new: Vec<Value>,
+    ty: TypeRef<'_>,
+    merge_key: &str,
+    deletes: bool,
+    options: MergeOptions,
+) -> Result<Vec<Value>, PatchError> {
+    if old.is_empty() && new.is_empty() {
+        return Ok(old);
+    }
+    let elements = element_type(&[&old, &new])?;
+    if elements == Elements::Scalars {
+        if deletes && options.merge_parallel_lists {
+            return Ok(old.into_iter().filter(|v| !new.contains(v)).collect());
+        }
+        let (server_order, patch_order) = (order_of(&old, merge_key, elements), order_of(&new, merge_key, elements));
+        let merged = deduplicate(old.into_iter().chain(new).collect());
+        let parts = if merge_key.is_empty() {
+            partition(merged, &patch_order, merge_key, elements)?
+        } else {
+            partition(merged, &patch_order, merge_key, Elements::Maps)?
+        };
+        return normalize_order(parts, &patch_order, &server_order, merge_key, elements);
+    }
+    if merge_key.is_empty() {
+        return Err(PatchError::Invalid(format!("cannot merge lists without merge key for {}", ty.name().unwrap_or("map"))));
+    }
+    let (mut merged, new) = apply_element_directives(old, new, merge_key)?;
+    let server_order = order_of(&merged, merge_key, elements);
+    let patch_order = order_of(&new, merge_key, elements);
+    for item in new {
+        merge_element(&mut merged, item, ty, merge_key, options)?;
+    }
+    let parts = partition(merged, &patch_order, merge_key, elements)?;
+    normalize_order(parts, &patch_order, &server_order, merge_key, elements)
+}
+
+fn merge_element(merged: &mut Vec<Value>, item: Value, ty: TypeRef<'_>, merge_key: &str, options: MergeOptions) -> Result<(), PatchError> {
+    let key = merge_key_of(&item, merge_key)?;
+    let Some(old) = merged.iter_mut().find(|v| v.get(merge_key) == Some(key)) else {
+        merged.push(item);
+        return Ok(());
+    };
+    if let (Value::Object(old), Value::Object(new)) = (old, item) {
+        *old = merge_maps(std::mem::take(old), new, ty, options)?;
+    }
+    Ok(())
+}
+
+/// Carries out `$patch: delete` and `$patch: replace` elements. Returns the document's list and the elements left to merge.
+fn apply_element_directives(mut old: Vec<Value>, new: Vec<Value>, merge_key: &str) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
+    let mut rest = Vec::with_capacity(new.len());
+    let mut replace = false;
+    for item in new {
+        let Some(directive) = item.get(PATCH) else {
+            rest.push(item);
+            continue;
+        };
+        match directive.as_str() {
+            _ if is_delete(&item) => {
+                let key = item.get(merge_key).ok_or_else(|| no_merge_key(&item, merge_key))?;
+                old.retain(|v| v.get(merge_key) != Some(key));
+            }
+            Some("replace") => replace = true,
+            Some("merge") => return Err(PatchError::invalid("merging lists cannot yet be specified in the patch")),
+            _ => return Err(unknown_directive(directive, &item)),
+        }
+    }
+    Ok(if replace { (rest, Vec::new()) } else { (old, rest) })
+}
