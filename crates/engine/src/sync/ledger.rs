@@ -1,0 +1,129 @@
+//! [`Progress`] opened for writing: results are found by step without searching the list.
+
+use super::{
+    progress::{Mark, OperationPhase, Progress, ResourceResult, ResultCode},
+    step::{Step, StepKey},
+};
+use jiff::Timestamp;
+use std::collections::HashMap;
+use tiphys_apimachinery::Object;
+
+pub(super) struct Ledger {
+    pub progress: Progress,
+    index: HashMap<StepKey, usize>,
+}
+
+impl Ledger {
+    /// Notes about another operation are dropped.
+    pub fn open(mut progress: Progress, operation_id: &str) -> Self {
+        if progress.notes.op != operation_id {
+            progress = Progress::from_results(progress.results, operation_id);
+        }
+        let index = progress.results.iter().enumerate().map(|(i, r)| (r.step_key(), i)).collect();
+        Self { progress, index }
+    }
+
+    pub fn result(&self, step: &Step) -> Option<&ResourceResult> {
+        self.index.get(&step.step_key()).map(|i| &self.progress.results[*i])
+    }
+
+    pub fn status(&self, step: &Step) -> Option<ResultCode> {
+        self.result(step)?.status
+    }
+
+    pub fn phase(&self, step: &Step) -> Option<OperationPhase> {
+        self.result(step)?.hook_phase
+    }
+
+    pub fn message(&self, step: &Step) -> &str {
+        self.result(step).map_or("", |r| r.message.as_str())
+    }
+
+    pub fn running(&self, step: &Step) -> bool {
+        self.phase(step) == Some(OperationPhase::Running)
+    }
+
+    pub fn completed(&self, step: &Step) -> bool {
+        self.phase(step).is_some_and(OperationPhase::completed)
+    }
+
+    pub fn unsuccessful(&self, step: &Step) -> bool {
+        matches!(self.phase(step), Some(OperationPhase::Failed | OperationPhase::Error))
+    }
+
+    /// Records a result; an empty message keeps the one before.
+    pub fn set(&mut self, step: &Step, status: Option<ResultCode>, phase: OperationPhase, message: &str) {
+        self.write(step, status, Some(phase), message);
+    }
+
+    /// Records a result whose work never began.
+    pub fn set_invalid(&mut self, step: &Step, message: &str) {
+        self.write(step, Some(ResultCode::SyncFailed), None, message);
+    }
+
+    /// Records a new phase and message; what the write came to stays.
+    pub fn set_phase(&mut self, step: &Step, phase: OperationPhase, message: &str) {
+        self.write(step, self.status(step), Some(phase), message);
+    }
+
+    fn write(&mut self, step: &Step, status: Option<ResultCode>, phase: Option<OperationPhase>, message: &str) {
+        let results = &mut self.progress.results;
+        let index = *self.index.entry(step.step_key()).or_insert_with(|| {
+            results.push(ResourceResult {
+                group: step.gvk.group.clone(),
+                version: step.gvk.version.clone(),
+                kind: step.gvk.kind.clone(),
+                namespace: step.result_namespace.clone(),
+                name: step.key.name.clone(),
+                hook_type: step.is_hook().then_some(step.phase),
+                sync_phase: Some(step.phase),
+                images: step.images.clone(),
+                ..ResourceResult::default()
+            });
+            results.len() - 1
+        });
+        let result = &mut results[index];
+        result.status = status;
+        result.hook_phase = phase;
+        if !message.is_empty() {
+            message.clone_into(&mut result.message);
+        }
+    }
+
+    pub fn mark(&self, step: &Step) -> Option<&Mark> {
+        // Most operations have none, and the key is a string to build.
+        if self.progress.notes.marks.is_empty() {
+            return None;
+        }
+        self.progress.notes.marks.get(&step.step_key().to_string())
+    }
+
+    pub fn mark_mut(&mut self, step: &Step) -> &mut Mark {
+        self.progress.notes.marks.entry(step.step_key().to_string()).or_default()
+    }
+
+    /// The mark of the object with this UID; that of another object is replaced.
+    pub fn mark_of(&mut self, step: &Step, uid: &str, now: Timestamp) -> &mut Mark {
+        let mark = self.mark_mut(step);
+        if mark.uid != uid {
+            *mark = Mark { uid: uid.to_owned(), ..Mark::default() };
+        }
+        mark.at = now.as_millisecond();
+        mark
+    }
+
+    /// Remembers the object as the API server returned it.
+    pub fn saw(&mut self, step: &Step, live: Option<&Object>, now: Timestamp) {
+        *self.mark_mut(step) = Mark {
+            uid: live.map(|o| o.uid().to_owned()).unwrap_or_default(),
+            version: live.map_or(0, version),
+            at: now.as_millisecond(),
+            ..Mark::default()
+        };
+    }
+}
+
+/// The resourceVersion as a number; they grow with every write. 0 when it is none.
+pub(super) fn version(object: &Object) -> u64 {
+    object.resource_version().parse().unwrap_or(0)
+}

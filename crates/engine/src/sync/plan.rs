@@ -1,0 +1,340 @@
+//! From a comparison and a request to the steps of a sync.
+//!
+//! Main type: [`SyncPlan`]: phases, in them waves, in them steps, the same value for controller, CLI, UI and log. It says what is to be
+//! done and in which order; what was done already is `progress`, so a plan may be made anew at any time.
+
+use super::{
+    hook, options,
+    order::{self, crd_of},
+    request::SyncRequest,
+    step::{Action, Invalid, PruneRule, Step, SyncPhase},
+    wave,
+};
+use crate::types::{Comparison, Entry, KindInfo};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+use tiphys_apimachinery::{GroupKind, Gvk, Object, ResourceKey};
+
+/// Says whether the project permits an object; the second argument tells whether its kind is namespaced. `Err` is for the user.
+pub type Permit<'a> = dyn Fn(&Object, bool) -> Result<(), String> + 'a;
+
+/// The steps of one sync in their order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SyncPlan {
+    pub revision: String,
+    pub dry_run: bool,
+    pub phases: Vec<PhasePlan>,
+    /// What will not happen, or not yet, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked: Vec<Blocked>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PhasePlan {
+    pub phase: SyncPhase,
+    pub waves: Vec<WavePlan>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WavePlan {
+    pub wave: i64,
+    /// What must have happened before; empty for what begins at once.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub waits_for: String,
+    pub steps: Vec<Step>,
+}
+
+/// A step that is not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Blocked {
+    pub phase: SyncPhase,
+    pub key: ResourceKey,
+    pub reason: String,
+}
+
+impl SyncPlan {
+    /// All steps in order.
+    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.phases.iter().flat_map(|p| p.waves.iter()).flat_map(|w| w.steps.iter())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.phases.is_empty()
+    }
+}
+
+/// Plans a sync whose objects are all permitted.
+pub fn plan(comparison: &Comparison, request: &SyncRequest, kinds: &dyn KindInfo) -> SyncPlan {
+    plan_with(comparison, request, kinds, &|_, _| Ok(()))
+}
+
+/// Plans a sync; objects that the project does not permit make it invalid.
+pub fn plan_with(comparison: &Comparison, request: &SyncRequest, kinds: &dyn KindInfo, permit: &Permit) -> SyncPlan {
+    let planner = Planner { comparison, request, kinds, permit, crds: crds(comparison) };
+    let mut steps = planner.steps();
+    mirror_prune_waves(&mut steps);
+    move_prunes_last(&mut steps, comparison, request);
+    order::sort(&mut steps);
+    arrange(steps, request)
+}
+
+struct Planner<'a> {
+    comparison: &'a Comparison,
+    request: &'a SyncRequest,
+    kinds: &'a dyn KindInfo,
+    permit: &'a Permit<'a>,
+    /// The kinds that CRDs among the targets define, and whether they are namespaced.
+    crds: BTreeMap<GroupKind, bool>,
+}
+
+impl Planner<'_> {
+    fn steps(&self) -> Vec<Step> {
+        let mut steps: Vec<Step> = self.comparison.entries.iter().filter_map(|e| self.resource(e)).collect();
+        if !self.request.skips_hooks() {
+            for object in &self.comparison.hooks {
+                steps.extend(hook::phases(object).into_iter().map(|phase| self.hook(object, phase)));
+            }
+        }
+        steps.extend(self.namespace());
+        let mut seen = BTreeSet::new();
+        steps.retain(|s| seen.insert(s.step_key()));
+        for step in &mut steps {
+            step.invalid = self.invalid(step);
+            step.skip_dry_run = !step.is_prune() && self.kinds.is_namespaced(&step.gvk.group_kind()).is_none();
+        }
+        steps
+    }
+
+    /// A resource to be applied, or one to be pruned.
+    fn resource(&self, entry: &Entry) -> Option<Step> {
+        let object = entry.desired.as_ref().or(entry.live.as_deref())?;
+        let selected = self.request.selects(&entry.key);
+        if !selected || hook::is_hook(object) || hook::is_skip(object) {
+            return None;
+        }
+        let Some(desired) = &entry.desired else { return self.prune(entry) };
+        let mut step = self.write(desired.clone(), SyncPhase::Sync, Action::Apply);
+        if let Some(live) = &entry.live {
+            // A live object's scope is known for certain.
+            step.key.clone_from(&entry.key);
+            step.replace |= options::has(live, "Replace=true");
+            step.force |= options::has(live, "Force=true");
+            step.unchanged = self.request.options.apply_out_of_sync_only && !entry.diff.modified;
+        }
+        Some(step)
+    }
+
+    fn prune(&self, entry: &Entry) -> Option<Step> {
+        let live = entry.live.as_ref()?;
+        let value = options::prune_value(live, self.request.options.prune.as_deref());
+        let rule = match value {
+            _ if !self.request.prune => PruneRule::NotRequested,
+            Some("false") => PruneRule::Disabled,
+            Some("confirm") if !self.request.prune_confirmed => PruneRule::Unconfirmed,
+            _ => PruneRule::Delete,
+        };
+        let mut step = blank(live, SyncPhase::Sync, Action::Prune(rule));
+        step.gvk = live.gvk();
+        step.key.clone_from(&entry.key);
+        step.result_namespace = live.namespace().to_owned();
+        step.uid = live.uid().to_owned();
+        // A live object of a kind that is no more goes away by itself.
+        let namespaced = self.kinds.is_namespaced(&step.gvk.group_kind());
+        step.invalid = namespaced.and_then(|n| (self.permit)(live, n).err()).map(not_permitted);
+        Some(step)
+    }
+
+    fn hook(&self, object: &Object, phase: SyncPhase) -> Step {
+        let r = self.request;
+        let target = hook::prepare(object, &r.operation_id, &r.revision, phase, r.started_at);
+        let mut step = self.write(target, phase, Action::RunHook);
+        step.delete_policies = hook::delete_policies(object);
+        step
+    }
+
+    /// A step that writes a target: gives it its namespace and reads its options.
+    fn write(&self, mut target: Object, phase: SyncPhase, action: Action) -> Step {
+        let options = &self.request.options;
+        let gk = GroupKind::new(target.group(), target.kind());
+        let namespaced = self.kinds.is_namespaced(&gk).or_else(|| self.crds.get(&gk).copied()).unwrap_or(true);
+        let namespace = if target.namespace().is_empty() { self.request.dest_namespace.clone() } else { target.namespace().to_owned() };
+        target.set_namespace(if namespaced { &namespace } else { "" });
+        let mut step = blank(&target, phase, action);
+        step.result_namespace = namespace;
+        step.replace = options.replace || options::has(&target, "Replace=true");
+        step.force = self.request.force || options::has(&target, "Force=true");
+        step.server_side =
+            !options::has(&target, "ServerSideApply=false") && (options.server_side_apply || options::has(&target, "ServerSideApply=true"));
+        step.validate = options.validate && !options::has(&target, "Validate=false");
+        step.images = images(&target);
+        step.target = Some(Arc::new(target));
+        step
+    }
+
+    /// The destination namespace, when it is to be created and no target is that namespace.
+    fn namespace(&self) -> Option<Step> {
+        let name = self.request.dest_namespace.as_str();
+        let desired = || self.comparison.entries.iter().filter_map(|e| e.desired.as_ref());
+        let managed = desired().any(|o| o.kind() == "Namespace" && o.group().is_empty() && o.name() == name);
+        if !self.request.options.create_namespace || name.is_empty() || managed {
+            return None;
+        }
+        let mut target = Object::skeleton(&Gvk::new("", "v1", "Namespace"), "", name);
+        let metadata = self.request.namespace_metadata.as_ref();
+        if let Some(metadata) = metadata {
+            metadata.labels.iter().for_each(|(k, v)| target.set_label(k, v));
+            metadata.annotations.iter().for_each(|(k, v)| target.set_annotation(k, v));
+            // Other labels and annotations of the namespace are not ours to remove.
+            target.set_annotation(options::SYNC_OPTIONS, "ServerSideApply=true");
+        }
+        let mut step = self.write(target, SyncPhase::PreSync, Action::CreateNamespace { always: metadata.is_some() });
+        step.result_namespace = String::new();
+        Some(step)
+    }
+
+    fn invalid(&self, step: &Step) -> Option<Invalid> {
+        let gk = step.gvk.group_kind();
+        match (self.kinds.is_namespaced(&gk), &step.target) {
+            (_, None) => step.invalid.clone(),
+            (Some(namespaced), Some(target)) => (self.permit)(target, namespaced).err().map(not_permitted),
+            (None, Some(target)) => {
+                let expected = self.request.options.skip_dry_run_on_missing_resource
+                    || options::has(target, "SkipDryRunOnMissingResource=true")
+                    || self.crds.contains_key(&gk);
+                (!expected).then(|| unknown_kind(step))
+            }
+        }
+    }
+}
+
+fn not_permitted(why: String) -> Invalid {
+    Invalid { reason: why.clone(), message: why }
+}
+
+fn unknown_kind(step: &Step) -> Invalid {
+    let Gvk { group, kind, .. } = &step.gvk;
+    let api_version = step.gvk.api_version();
+    let (namespace, name) = (&step.result_namespace, &step.key.name);
+    Invalid {
+        reason: format!(
+            "failed to discover server resources for group version {api_version}: the server could not find the requested resource"
+        ),
+        message: format!(
+            "The Kubernetes API could not find {group}/{kind} for requested resource {namespace}/{name}. \
+             Make sure the \"{kind}\" CRD is installed on the destination cluster."
+        ),
+    }
+}
+
+fn blank(object: &Object, phase: SyncPhase, action: Action) -> Step {
+    Step {
+        phase,
+        wave: wave::of(object),
+        action,
+        gvk: object.gvk(),
+        key: object.key(),
+        result_namespace: String::new(),
+        target: None,
+        uid: String::new(),
+        replace: false,
+        force: false,
+        server_side: false,
+        validate: true,
+        skip_dry_run: false,
+        unchanged: false,
+        delete_policies: Vec::new(),
+        images: images(object),
+        invalid: None,
+    }
+}
+
+/// The kinds defined by CRDs among the targets, hooks included.
+fn crds(comparison: &Comparison) -> BTreeMap<GroupKind, bool> {
+    let targets = comparison.entries.iter().filter_map(|e| e.desired.as_ref()).chain(&comparison.hooks);
+    let defined = |o: &Object| {
+        let step = blank(o, SyncPhase::Sync, Action::Apply);
+        crd_of(&step, o).map(|(group, kind)| (GroupKind::new(group, kind), o.str_at("/spec/scope") != "Cluster"))
+    };
+    targets.filter(|o| o.kind() == "CustomResourceDefinition").filter_map(defined).collect()
+}
+
+/// The images of a workload's containers.
+fn images(object: &Object) -> Vec<String> {
+    let paths = ["/spec/containers", "/spec/template/spec/containers", "/spec/jobTemplate/spec/template/spec/containers"];
+    let containers = paths.iter().find_map(|p| object.pointer(p).and_then(Value::as_array));
+    let image = |c: &Value| c.get("image").and_then(Value::as_str).map(str::to_owned);
+    containers.map(|list| list.iter().filter_map(image).collect()).unwrap_or_default()
+}
+
+/// What was created first is deleted last: the first wave that prunes changes places with the last, and so on inwards.
+fn mirror_prune_waves(steps: &mut [Step]) {
+    let waves: BTreeSet<i64> = steps.iter().filter(|s| s.is_prune()).map(|s| s.wave).collect();
+    let mirror: BTreeMap<i64, i64> = waves.iter().copied().zip(waves.iter().rev().copied()).collect();
+    for step in steps.iter_mut().filter(|s| s.is_prune()) {
+        step.wave = mirror[&step.wave];
+    }
+}
+
+/// `PruneLast=true`: one wave after all others of the Sync phase.
+fn move_prunes_last(steps: &mut [Step], comparison: &Comparison, request: &SyncRequest) {
+    let last = steps.iter().filter(|s| s.phase == SyncPhase::Sync).map(|s| s.wave).max().unwrap_or(0).max(0) + 1;
+    let by_annotation: BTreeSet<&ResourceKey> = comparison
+        .entries
+        .iter()
+        .filter(|e| e.desired.is_none() && e.live.as_ref().is_some_and(|l| options::has(l, "PruneLast=true")))
+        .map(|e| &e.key)
+        .collect();
+    for step in steps.iter_mut().filter(|s| s.is_prune()) {
+        if request.options.prune_last || by_annotation.contains(&step.key) {
+            step.wave = last;
+        }
+    }
+}
+
+/// Groups sorted steps into phases and waves.
+fn arrange(steps: Vec<Step>, request: &SyncRequest) -> SyncPlan {
+    let mut plan = SyncPlan { revision: request.revision.clone(), dry_run: request.dry_run, ..SyncPlan::default() };
+    let mut previous: Option<(SyncPhase, i64)> = None;
+    for step in steps {
+        if let Some(reason) = blocked_reason(&step) {
+            plan.blocked.push(Blocked { phase: step.phase, key: step.key.clone(), reason });
+        }
+        let group = step.group();
+        if previous != Some(group) {
+            if plan.phases.last().map(|p| p.phase) != Some(step.phase) {
+                plan.phases.push(PhasePlan { phase: step.phase, waves: Vec::new() });
+            }
+            let waits_for = match previous {
+                _ if step.phase == SyncPhase::SyncFail => "a failure of the sync".to_owned(),
+                Some((phase, wave)) => format!("{phase} wave {wave} to be healthy and complete"),
+                None => String::new(),
+            };
+            let waves = &mut plan.phases.last_mut().expect("a phase was pushed above").waves;
+            waves.push(WavePlan { wave: step.wave, waits_for, steps: Vec::new() });
+            previous = Some(group);
+        }
+        let wave = plan.phases.last_mut().and_then(|p| p.waves.last_mut()).expect("a wave was pushed above");
+        wave.steps.push(step);
+    }
+    plan
+}
+
+fn blocked_reason(step: &Step) -> Option<String> {
+    if let Some(invalid) = &step.invalid {
+        return Some(invalid.reason.clone());
+    }
+    match step.action {
+        Action::Prune(PruneRule::NotRequested) => Some("ignored (requires pruning)".into()),
+        Action::Prune(PruneRule::Disabled) => Some("ignored (no prune)".into()),
+        Action::Prune(PruneRule::Unconfirmed) => Some("waiting for pruning confirmation".into()),
+        _ => None,
+    }
+}

@@ -1,0 +1,158 @@
+//! One step of a sync: what is done with one object in one phase and wave.
+//!
+//! Main type: [`Step`]. A step knows the target and how it is to be written, not whether it was done; that is `progress`.
+
+use super::hook::DeletePolicy;
+use serde::{Deserialize, Serialize};
+use std::{fmt, sync::Arc};
+use tiphys_apimachinery::{Gvk, Object, ResourceKey};
+
+/// The phases of a sync in their order; `SyncFail` runs only when the others failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum SyncPhase {
+    PreSync,
+    #[default]
+    Sync,
+    PostSync,
+    SyncFail,
+}
+
+impl SyncPhase {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::PreSync => "PreSync",
+            Self::Sync => "Sync",
+            Self::PostSync => "PostSync",
+            Self::SyncFail => "SyncFail",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::PreSync, Self::Sync, Self::PostSync, Self::SyncFail].into_iter().find(|p| p.as_str() == word)
+    }
+}
+
+impl fmt::Display for SyncPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What is done with the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Action {
+    Apply,
+    RunHook,
+    Prune(PruneRule),
+    /// The destination namespace, made by `CreateNamespace=true`. `always`: also when it exists, because its metadata is managed.
+    CreateNamespace {
+        always: bool,
+    },
+}
+
+/// Whether a resource that Git does not have may be deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PruneRule {
+    Delete,
+    /// The operation was started without prune.
+    NotRequested,
+    /// `Prune=false`.
+    Disabled,
+    /// `Prune=confirm`, and nobody has confirmed yet.
+    Unconfirmed,
+}
+
+/// What names a result within an operation: the object, as the result shows it, and the phase.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StepKey {
+    pub key: ResourceKey,
+    pub phase: SyncPhase,
+}
+
+/// `<group>/<kind>/<namespace>/<name>:<phase>`
+impl fmt::Display for StepKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.key, self.phase)
+    }
+}
+
+/// Why a step cannot be carried out at all; one such step stops the whole sync.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Invalid {
+    /// For the message of the operation.
+    pub reason: String,
+    /// For the result of the resource.
+    pub message: String,
+}
+
+/// One step of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    pub phase: SyncPhase,
+    pub wave: i64,
+    pub action: Action,
+    pub gvk: Gvk,
+    /// Where the object is in the cluster.
+    pub key: ResourceKey,
+    /// Namespace shown in the result: that of the destination for a cluster-scoped target.
+    pub result_namespace: String,
+    /// What is applied; none for a prune, and none after a plan was read back from JSON.
+    #[serde(skip)]
+    pub target: Option<Arc<Object>>,
+    /// UID of the live object that a prune deletes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    pub replace: bool,
+    pub force: bool,
+    pub server_side: bool,
+    pub validate: bool,
+    /// The kind is not known yet, because its CRD comes with the same sync.
+    pub skip_dry_run: bool,
+    /// Looks as it should already and is left out, because only what is out of sync is applied.
+    pub unchanged: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delete_policies: Vec<DeletePolicy>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<Invalid>,
+}
+
+impl Step {
+    pub fn is_hook(&self) -> bool {
+        matches!(self.action, Action::RunHook)
+    }
+
+    pub fn is_prune(&self) -> bool {
+        matches!(self.action, Action::Prune(_))
+    }
+
+    pub fn has_policy(&self, policy: DeletePolicy) -> bool {
+        self.is_hook() && self.delete_policies.contains(&policy)
+    }
+
+    pub fn step_key(&self) -> StepKey {
+        let key = ResourceKey { namespace: self.result_namespace.clone(), ..self.key.clone() };
+        StepKey { key, phase: self.phase }
+    }
+
+    /// Phase and wave: what runs together.
+    pub fn group(&self) -> (SyncPhase, i64) {
+        (self.phase, self.wave)
+    }
+
+    /// `<group>/<kind>/<name>`, as messages name a resource.
+    pub fn short_name(&self) -> String {
+        format!("{}/{}/{}", self.gvk.group, self.gvk.kind, self.key.name)
+    }
+
+    pub fn is_crd(&self) -> bool {
+        self.gvk.group == "apiextensions.k8s.io" && self.gvk.kind == "CustomResourceDefinition"
+    }
+
+    /// Whether the target is the namespace of this name.
+    pub fn is_namespace(&self, name: &str) -> bool {
+        !self.is_prune() && self.gvk.group.is_empty() && self.gvk.kind == "Namespace" && self.key.name == name
+    }
+}
