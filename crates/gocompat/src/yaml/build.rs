@@ -404,10 +404,11 @@ fn depth_of(value: &Value) -> usize {
 
 /// The number that Go prints for a float in JSON: whole numbers below 1e21 come out without a fraction.
 fn json_number(float: f64) -> Option<Value> {
-    if float.fract() == 0.0 && float.abs() < 1e19 {
-        if let Ok(whole) = format!("{float}").parse::<i64>() {
-            return Some(whole.into());
-        }
+    if float.fract() == 0.0
+        && float.abs() < 1e19
+        && let Ok(whole) = format!("{float}").parse::<i64>()
+    {
+        return Some(whole.into());
     }
     Number::from_f64(float).map(Value::Number)
 }

@@ -259,7 +259,7 @@ impl Emitter {
                 let code = u32::from(c);
                 let text = match code {
                     ..=0xFF => format!("x{code:02X}"),
-                    ..=0xFFFF => format!("u{code:04X}"),
+                    0x100..=0xFFFF => format!("u{code:04X}"),
                     _ => format!("U{code:08X}"),
                 };
                 text.chars().for_each(|c| self.put(c));
@@ -379,7 +379,7 @@ pub(super) fn go_shortest(scientific: &str) -> String {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |m| ("-", m));
-    if exponent < -4 || exponent >= 6 {
+    if !(-4..6).contains(&exponent) {
         let sign_of_exponent = if exponent < 0 { '-' } else { '+' };
         return format!("{sign}{mantissa}e{sign_of_exponent}{:02}", exponent.abs());
     }

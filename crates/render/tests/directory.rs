@@ -1,0 +1,206 @@
+//! Plain directories: which files are read, in which order, and what is refused.
+
+use std::collections::BTreeMap;
+use tiphys_render::{
+    Budget, DirectoryOptions, ExplicitKind, FileEntry, FileError, FileKind, MemoryFiles, RenderError, RenderParams, SourceFiles,
+    SourceKind, render,
+};
+
+fn cm(name: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n")
+}
+
+fn files(paths: &[&str]) -> MemoryFiles {
+    let named = |path: &str| cm(&path.replace(['/', '.'], "-"));
+    MemoryFiles(paths.iter().map(|p| ((*p).to_owned(), named(p).into_bytes())).collect::<BTreeMap<_, _>>())
+}
+
+fn names(files: &dyn SourceFiles, path: &str, directory: DirectoryOptions) -> Vec<String> {
+    let params = RenderParams { path: path.to_owned(), directory, explicit: None };
+    let rendered = render(files, &params, &Budget::default()).expect("renders");
+    assert_eq!(rendered.errors, [], "no errors");
+    rendered.objects.iter().map(|o| o.name().to_owned()).collect()
+}
+
+#[test]
+fn files_are_chosen_by_extension_recursion_and_globs() {
+    let source = files(&[
+        "app/b.yaml",
+        "app/a.yml",
+        "app/c.json.yaml",
+        "app/readme.md",
+        "app/.hidden.yaml",
+        "app/sub/d.yaml",
+        "app/sub/deep/e.yaml",
+        "app/.git2/f.yaml",
+        "other/x.yaml",
+    ]);
+    let with = |recurse, include: &str, exclude: &str| DirectoryOptions {
+        recurse,
+        include: include.to_owned(),
+        exclude: exclude.to_owned(),
+        disable_extension_filter: false,
+    };
+    let flat = ["app--hidden-yaml", "app-a-yml", "app-b-yaml", "app-c-json-yaml"];
+    assert_eq!(names(&source, "app", with(false, "", "")), flat);
+    assert_eq!(names(&source, "./app/", with(false, "", "")), flat);
+    assert_eq!(names(&source, "other/../app", with(false, "", "")), flat);
+    let all =
+        ["app--git2-f-yaml", "app--hidden-yaml", "app-a-yml", "app-b-yaml", "app-c-json-yaml", "app-sub-d-yaml", "app-sub-deep-e-yaml"];
+    assert_eq!(names(&source, "app", with(true, "", "")), all);
+    assert_eq!(names(&source, "app", with(true, "sub/*", "")), ["app-sub-d-yaml", "app-sub-deep-e-yaml"]);
+    assert_eq!(names(&source, "app", with(true, "*.yaml", "{sub/*,.*}")), ["app-b-yaml", "app-c-json-yaml"]);
+    assert_eq!(names(&source, "app", with(true, "[", "")), Vec::<String>::new(), "a broken include matches nothing");
+    assert_eq!(names(&source, "app", with(false, "", "[")), flat, "a broken exclude matches nothing");
+    let every = DirectoryOptions { disable_extension_filter: true, include: "*.md".to_owned(), ..DirectoryOptions::default() };
+    assert_eq!(names(&source, "app", every), ["app-readme-md"]);
+}
+
+#[test]
+fn paths_are_refused_as_argo_cd_words_it() {
+    let source = files(&["app/a.yaml"]);
+    let cases = [
+        ("nope", "nope: app path does not exist"),
+        ("app/nope/x", "app/nope/x: app path does not exist"),
+        ("/app", "/app: app path is absolute"),
+        ("../app", "../app: app path outside root"),
+        ("app/../../etc", "app/../../etc: app path outside root"),
+        ("app/a.yaml", "app/a.yaml: app path is not a directory"),
+        ("%2e%2e/app", "%2e%2e/app: app path does not exist"),
+        ("app\\..\\x", "app\\..\\x: app path does not exist"),
+    ];
+    for (path, want) in cases {
+        let params = RenderParams { path: path.to_owned(), ..RenderParams::default() };
+        let error = render(&source, &params, &Budget::default()).expect_err(path);
+        assert_eq!(error.to_string(), want);
+    }
+    assert_eq!(names(&source, "", DirectoryOptions { recurse: true, ..Default::default() }), ["app-a-yaml"]);
+}
+
+#[test]
+fn other_tools_are_refused_and_never_rendered_as_nothing() {
+    let cases = [
+        ("Chart.yaml", None, "app: Helm sources are not supported yet"),
+        ("kustomization.yaml", None, "app: Kustomize sources are not supported yet"),
+        ("kustomization.yml", None, "app: Kustomize sources are not supported yet"),
+        ("Kustomization", None, "app: Kustomize sources are not supported yet"),
+        ("x.jsonnet", None, "x.jsonnet: Jsonnet files are not supported yet"),
+        ("a.yaml", Some(ExplicitKind { helm: true, ..Default::default() }), "app: Helm sources are not supported yet"),
+        ("a.yaml", Some(ExplicitKind { plugin: true, ..Default::default() }), "app: Plugin sources are not supported yet"),
+        (
+            "a.yaml",
+            Some(ExplicitKind { helm: true, kustomize: true, ..Default::default() }),
+            "multiple application sources defined: Kustomize,Helm",
+        ),
+    ];
+    for (file, explicit, want) in cases {
+        let source = files(&[&format!("app/{file}")]);
+        let params = RenderParams { path: "app".to_owned(), explicit, ..RenderParams::default() };
+        assert_eq!(render(&source, &params, &Budget::default()).expect_err(file).to_string(), want);
+    }
+    let source = files(&["app/Chart.yaml"]);
+    let explicit = Some(ExplicitKind { directory: true, ..Default::default() });
+    let params = RenderParams { path: "app".to_owned(), explicit, ..RenderParams::default() };
+    let rendered = render(&source, &params, &Budget::default()).expect("a directory because the Application says so");
+    assert_eq!((rendered.kind, rendered.objects.len()), (SourceKind::Directory, 1));
+}
+
+#[test]
+fn broken_files_are_listed_beside_the_good_ones() {
+    let mut source = files(&["app/a.yaml", "app/z.yaml"]);
+    source.0.insert("app/m.yaml".to_owned(), b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n bad\n".to_vec());
+    source.0.insert("app/skipped.yaml".to_owned(), b"# +argocd:skip-file-rendering\n{{ not yaml".to_vec());
+    source.0.insert(
+        "app/utf16.yaml".to_owned(),
+        "\u{FEFF}apiVersion: v1\nkind: A\nmetadata: {name: u}".encode_utf16().flat_map(u16::to_le_bytes).collect(),
+    );
+    let params = RenderParams { path: "app".to_owned(), ..RenderParams::default() };
+    let rendered = render(&source, &params, &Budget::default()).expect("renders");
+    let names: Vec<&str> = rendered.objects.iter().map(|o| o.name()).collect();
+    assert_eq!(names, ["app-a-yaml", "u", "app-z-yaml"]);
+    assert_eq!(rendered.errors.len(), 1);
+    assert_eq!((rendered.errors[0].file.as_str(), rendered.errors[0].line), ("m.yaml", 5));
+}
+
+#[test]
+fn size_and_number_are_limited() {
+    let source = files(&["a.yaml", "b.yaml", "c.yaml"]);
+    let params = RenderParams::default();
+    let small = Budget { combined_bytes: 120, ..Budget::default() };
+    let error = render(&source, &params, &small).expect_err("too large");
+    assert!(error.to_string().starts_with("exceeded max combined manifest file size"), "{error}");
+    assert!(matches!(render(&source, &params, &Budget { files: 2, ..Budget::default() }), Err(RenderError::OverBudget { .. })));
+    assert!(matches!(render(&source, &params, &Budget { objects: 2, ..Budget::default() }), Err(RenderError::OverBudget { .. })));
+    assert!(render(&source, &params, &Budget { combined_bytes: 0, ..Budget::default() }).is_ok());
+}
+
+/// Every hostile text must end quickly with an error in `errors`, beside the good file.
+#[test]
+fn hostile_yaml_is_contained() {
+    let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata:\n";
+    let mut laughs = format!("{manifest}  a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
+    for i in 1..10 {
+        let prev = i - 1;
+        laughs.push_str(&format!(
+            "  a{i}: &a{i} [*a{prev},*a{prev},*a{prev},*a{prev},*a{prev},*a{prev},*a{prev},*a{prev},*a{prev},*a{prev}]\n"
+        ));
+    }
+    let mut merges = format!("{manifest}  m0: &m0 {{k0: v}}\n");
+    for i in 1..40 {
+        let prev = i - 1;
+        merges.push_str(&format!("  m{i}: &m{i} {{a: {{<<: *m{prev}}}, b: {{<<: *m{prev}}}}}\n"));
+    }
+    let cases = [
+        ("billion laughs", laughs),
+        ("merge bomb", merges),
+        ("alias cycle", format!("{manifest}  a: &a [*a]\n")),
+        ("flow depth", format!("{manifest}  a: {}\n", "[".repeat(100_000))),
+        ("block depth", format!("{manifest}{}", (1..2000).map(|i| format!("{}a:\n", " ".repeat(i + 1))).collect::<String>())),
+        ("list depth", format!("{manifest}  a:\n  {}x\n", "- ".repeat(100_000))),
+        ("documents", format!("{manifest}{}", "---\na: 1\n".repeat(100_000))),
+        ("control characters", format!("{manifest}  a: \x01\n")),
+        ("infinity", format!("{manifest}  a: .inf\n")),
+        ("list as key", format!("{manifest}  [a]: 1\n")),
+    ];
+    for (what, text) in cases {
+        let mut source = files(&["good.yaml"]);
+        source.0.insert("bad.yaml".to_owned(), text.into_bytes());
+        let start = std::time::Instant::now();
+        let rendered = render(&source, &RenderParams::default(), &Budget::default()).expect(what);
+        assert!(start.elapsed().as_secs() < 5, "{what} took {:?}", start.elapsed());
+        assert!(!rendered.errors.is_empty(), "{what}: no error");
+        assert!(rendered.objects.iter().any(|o| o.name() == "good-yaml"), "{what}: the sibling is there");
+    }
+}
+
+/// Links as a git tree has them: `out` leads outside, `gone` nowhere, `dir` to a folder, `in` to a file.
+struct Linked;
+
+impl SourceFiles for Linked {
+    fn kind(&self, path: &str) -> Result<Option<FileKind>, FileError> {
+        match path {
+            "" | "bad" => Ok(Some(FileKind::Dir)),
+            "gone.yaml" => Ok(None),
+            "dir.yaml" => Ok(Some(FileKind::Dir)),
+            "in.yaml" => Ok(Some(FileKind::File { size: 1 })),
+            _ => Err(FileError::OutsideLink(path.to_owned())),
+        }
+    }
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, FileError> {
+        Ok((path == "in.yaml").then(|| cm("in").into_bytes()))
+    }
+    fn list(&self, path: &str) -> Result<Option<Vec<FileEntry>>, FileError> {
+        let names: &[&str] = if path == "bad" { &["out.yaml"] } else { &["dir.yaml", "gone.yaml", "in.yaml", "out.txt"] };
+        Ok(Some(names.iter().map(|n| FileEntry { name: (*n).to_owned(), kind: FileKind::Symlink }).collect()))
+    }
+}
+
+#[test]
+fn links_are_followed_inside_and_refused_outside() {
+    let rendered = render(&Linked, &RenderParams::default(), &Budget::default()).expect("renders");
+    assert_eq!(rendered.objects.iter().map(|o| o.name()).collect::<Vec<_>>(), ["in"]);
+    assert_eq!(rendered.warnings.len(), 2, "{:?}", rendered.warnings);
+    let params = RenderParams { path: "bad".to_owned(), ..RenderParams::default() };
+    let error = render(&Linked, &params, &Budget::default()).expect_err("outside");
+    assert_eq!(error.to_string(), "illegal filepath in symlink at \"bad/out.yaml\"");
+}
