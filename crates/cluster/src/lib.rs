@@ -4,14 +4,18 @@
 //! [`Executor`] (the only code that writes for a sync), [`records`] (our own records in it) and [`AppStates`] (what the
 //! controller publishes for readers in this process). It knows nothing of Git, rendering or who asks.
 
+pub mod app_state;
 pub mod cache;
 pub mod connect;
 pub mod discovery;
 pub mod error;
+pub mod records;
 pub mod request;
 pub mod watch;
 
+pub use app_state::{AppKey, AppState, AppStates};
 pub use cache::{CacheOptions, Change, Deed, Live, LiveCache};
 pub use connect::{Cluster, ClusterSecret, ConnectOptions, Source, Version};
 pub use discovery::{Discovery, Kind, Kinds};
 pub use error::{ApiError, Error, ErrorKind};
+pub use records::{Records, RecordsOptions, Settings};

@@ -1,0 +1,219 @@
+//! What the controller knows of each Application and readers in the same process want: managed resources with differences, and the tree.
+//!
+//! Main type: [`AppStates`]. The controller publishes, the server and the page read; neither knows the other. Large texts are kept
+//! compressed, so that memory is bounded by what is shown, not by what was compared.
+
+use hashbrown::HashMap;
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
+};
+use tiphys_api::resource::{ApplicationTree, ResourceDiff};
+use tokio::sync::{broadcast, watch};
+
+const FEED_LENGTH: usize = 8192;
+const LEVEL: i32 = 1;
+
+/// An Application's own namespace and name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AppKey {
+    pub namespace: String,
+    pub name: String,
+}
+
+impl AppKey {
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    /// How it marks its objects: its name, or `<namespace>_<name>` outside the control plane's namespace.
+    pub fn instance(&self, control_plane: &str) -> String {
+        if self.namespace == control_plane { self.name.clone() } else { format!("{}_{}", self.namespace, self.name) }
+    }
+
+    /// The Application that an instance name belongs to.
+    pub fn from_instance(instance: &str, control_plane: &str) -> Self {
+        let (namespace, name) = instance.split_once('_').unwrap_or((control_plane, instance));
+        Self::new(namespace, name)
+    }
+}
+
+/// `<namespace>/<name>`
+impl fmt::Display for AppKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// One publication. Immutable.
+#[derive(Clone, Debug, Default)]
+pub struct AppState {
+    /// Counts up with every publication for the same Application; 0 means nothing was published yet.
+    pub generation: u64,
+    managed: Packed,
+    pub tree: Arc<ApplicationTree>,
+}
+
+/// JSON, compressed.
+#[derive(Clone, Default)]
+struct Packed {
+    bytes: Arc<[u8]>,
+    plain: usize,
+}
+
+impl fmt::Debug for Packed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} bytes", self.bytes.len(), self.plain)
+    }
+}
+
+impl Packed {
+    fn new(items: &[ResourceDiff]) -> Self {
+        let json = serde_json::to_vec(items).expect("resource differences are plain data");
+        let bytes = zstd::bulk::compress(&json, LEVEL).expect("compressing into memory does not fail");
+        Self { bytes: bytes.into(), plain: json.len() }
+    }
+
+    fn items(&self) -> Vec<ResourceDiff> {
+        if self.plain == 0 {
+            return Vec::new();
+        }
+        let json = zstd::bulk::decompress(&self.bytes, self.plain).expect("compressed by us");
+        serde_json::from_slice(&json).expect("written by us")
+    }
+}
+
+impl AppState {
+    /// Managed resources with their differences, unpacked for this call.
+    pub fn managed(&self) -> Vec<ResourceDiff> {
+        self.managed.items()
+    }
+
+    /// Bytes held for the managed resources.
+    pub fn packed_bytes(&self) -> usize {
+        self.managed.bytes.len()
+    }
+}
+
+/// The publications of all Applications. Cheap to clone.
+#[derive(Clone)]
+pub struct AppStates {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    apps: RwLock<HashMap<AppKey, watch::Sender<Arc<AppState>>>>,
+    feed: broadcast::Sender<AppKey>,
+}
+
+impl Default for AppStates {
+    fn default() -> Self {
+        Self { shared: Arc::new(Shared { apps: RwLock::default(), feed: broadcast::Sender::new(FEED_LENGTH) }) }
+    }
+}
+
+impl AppStates {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Replaces what is known of an Application and tells those who watch it.
+    pub fn publish(&self, app: &AppKey, managed: &[ResourceDiff], tree: ApplicationTree) {
+        self.put(app, Some(Packed::new(managed)), tree);
+    }
+
+    /// Replaces the tree alone, as when only health changed.
+    pub fn publish_tree(&self, app: &AppKey, tree: ApplicationTree) {
+        self.put(app, None, tree);
+    }
+
+    fn put(&self, app: &AppKey, managed: Option<Packed>, tree: ApplicationTree) {
+        let tree = Arc::new(tree);
+        self.sender(app).send_modify(|state| {
+            let managed = managed.unwrap_or_else(|| state.managed.clone());
+            *state = Arc::new(AppState { generation: state.generation + 1, managed, tree });
+        });
+        self.tell(app);
+    }
+
+    fn tell(&self, app: &AppKey) {
+        // Nobody listening is fine.
+        let _ = self.shared.feed.send(app.clone());
+    }
+
+    fn sender(&self, app: &AppKey) -> watch::Sender<Arc<AppState>> {
+        if let Some(sender) = self.shared.apps.read().unwrap_or_else(PoisonError::into_inner).get(app) {
+            return sender.clone();
+        }
+        let mut apps = self.shared.apps.write().unwrap_or_else(PoisonError::into_inner);
+        apps.entry_ref(app).or_insert_with(|| watch::Sender::new(Arc::default())).clone()
+    }
+
+    /// What was published last; `None` when nothing was.
+    pub fn get(&self, app: &AppKey) -> Option<Arc<AppState>> {
+        let apps = self.shared.apps.read().unwrap_or_else(PoisonError::into_inner);
+        apps.get(app).map(|s| s.borrow().clone()).filter(|s| s.generation > 0)
+    }
+
+    /// Follows one Application; the first value is there at once (generation 0: nothing yet). Ends when the Application is removed.
+    pub fn subscribe(&self, app: &AppKey) -> watch::Receiver<Arc<AppState>> {
+        self.sender(app).subscribe()
+    }
+
+    /// The Application is gone.
+    pub fn remove(&self, app: &AppKey) {
+        if self.shared.apps.write().unwrap_or_else(PoisonError::into_inner).remove(app).is_some() {
+            self.tell(app);
+        }
+    }
+
+    /// Names of Applications as something is published or removed. A reader that falls behind is told (`Lagged`).
+    pub fn changes(&self) -> broadcast::Receiver<AppKey> {
+        self.shared.feed.subscribe()
+    }
+
+    /// Forgets Applications that were asked about and never published, when nobody waits for them any more.
+    pub fn tidy(&self) {
+        let mut apps = self.shared.apps.write().unwrap_or_else(PoisonError::into_inner);
+        apps.retain(|_, s| s.receiver_count() > 0 || s.borrow().generation > 0);
+    }
+}
+
+impl From<&AppKey> for AppKey {
+    fn from(key: &AppKey) -> Self {
+        key.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn readers_see_the_newest_publication_and_the_end() {
+        let states = AppStates::new();
+        let app = AppKey::new("argocd", "web");
+        let (mut one, mut all) = (states.subscribe(&app), states.changes());
+        assert!(states.get(&app).is_none());
+        let diff = ResourceDiff { kind: "ConfigMap".into(), live_state: "x".repeat(10_000), ..ResourceDiff::default() };
+        states.publish(&app, &[diff.clone()], ApplicationTree::default());
+        one.changed().await.expect("published");
+        let state = one.borrow_and_update().clone();
+        assert_eq!((state.generation, state.managed()), (1, vec![diff]));
+        assert!(state.packed_bytes() < 500);
+        states.publish_tree(&app, ApplicationTree::default());
+        assert_eq!(states.get(&app).expect("published").managed().len(), 1);
+        states.remove(&app);
+        assert!(one.changed().await.is_ok(), "the tree");
+        assert!(one.changed().await.is_err(), "removed");
+        assert_eq!(all.recv().await.expect("told"), app);
+    }
+
+    #[test]
+    fn instance_names_go_both_ways() {
+        for (key, instance) in [(AppKey::new("argocd", "a"), "a"), (AppKey::new("team", "a"), "team_a")] {
+            assert_eq!(key.instance("argocd"), instance);
+            assert_eq!(AppKey::from_instance(instance, "argocd"), key);
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The settings that live in ConfigMaps and Secrets of the control plane's namespace, as one immutable snapshot.
+//!
+//! Main type: [`Settings`]. A broken entry becomes a problem with the name of its object and field and never hides the others.
+
+use super::{
+    Untyped,
+    store::{Record, Store},
+};
+use crate::{
+    cache::CacheOptions,
+    connect::{ClusterSecret, IN_CLUSTER_SERVER},
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Map, Value};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use tiphys_api::{
+    constants,
+    repository::{RepoCreds, Repository},
+};
+use tiphys_apimachinery::Object;
+use tiphys_engine::types::{DEFAULT_LABEL_KEY, ExclusionRule, IgnoreStatus, Tracking, TrackingMethod};
+use tiphys_gocompat::yaml;
+use tokio::sync::watch;
+
+/// Changes that come together are taken together.
+const SETTLE: Duration = Duration::from_millis(20);
+
+type Texts = BTreeMap<String, String>;
+
+/// A secret value: it cannot be printed or serialised by accident.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct SecretText(Vec<u8>);
+
+impl SecretText {
+    /// The value itself.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The value as text; `None` when it is not UTF-8.
+    pub fn text(&self) -> Option<&str> {
+        std::str::from_utf8(&self.0).ok()
+    }
+}
+
+/// A repository or credential-template Secret.
+#[derive(Clone)]
+pub struct RepoSecret<T> {
+    pub secret_name: String,
+    /// `managed-by: argocd.argoproj.io`: made by the API, which may also change and delete it.
+    pub managed: bool,
+    pub value: T,
+}
+
+/// All settings at one moment. It holds secrets, so it has no Debug.
+#[derive(Clone, Default)]
+pub struct Settings {
+    /// Everything was read at least once.
+    pub complete: bool,
+    /// argocd-cm.
+    pub config: Texts,
+    /// argocd-rbac-cm.
+    pub rbac: Texts,
+    /// argocd-cmd-params-cm.
+    pub params: Texts,
+    /// argocd-ssh-known-hosts-cm, argocd-tls-certs-cm, argocd-gpg-keys-cm.
+    pub known_hosts: String,
+    pub tls_certificates: Texts,
+    pub gpg_keys: Texts,
+    /// argocd-secret.
+    pub secret: BTreeMap<String, SecretText>,
+    /// resourceVersions, to tell whether anything changed.
+    pub config_version: String,
+    pub secret_version: String,
+    pub repositories: Vec<RepoSecret<Repository>>,
+    pub repo_creds: Vec<RepoSecret<RepoCreds>>,
+    pub clusters: Vec<ClusterSecret>,
+    /// What could not be read, naming object and field.
+    pub problems: Vec<String>,
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Settings(config {}, secret {})", self.config_version, self.secret_version)
+    }
+}
+
+impl Settings {
+    /// A value of argocd-cm; empty when absent.
+    pub fn get(&self, key: &str) -> &str {
+        self.config.get(key).map_or("", String::as_str)
+    }
+
+    /// `true` as Go's settings read it.
+    pub fn is_true(&self, key: &str) -> bool {
+        self.get(key) == "true"
+    }
+
+    /// How Applications' objects are marked; `instance` is the Application's instance name.
+    pub fn tracking(&self, instance: &str) -> Tracking {
+        let method = match self.get("application.resourceTrackingMethod") {
+            "label" => TrackingMethod::Label,
+            "annotation+label" => TrackingMethod::AnnotationAndLabel,
+            _ => TrackingMethod::Annotation,
+        };
+        let label_key = Some(self.get("application.instanceLabelKey")).filter(|k| !k.is_empty()).unwrap_or(DEFAULT_LABEL_KEY).to_owned();
+        Tracking { app_name: instance.to_owned(), method, label_key, installation_id: self.get("installationID").to_owned() }
+    }
+
+    /// `resource.exclusions`; what argocd-cm ships with when the key is absent.
+    pub fn exclusions(&self) -> Result<Vec<ExclusionRule>, String> {
+        match self.config.get("resource.exclusions") {
+            Some(text) => rules("resource.exclusions", text),
+            None => Ok(crate::cache::default_exclusions()),
+        }
+    }
+
+    /// `resource.inclusions`.
+    pub fn inclusions(&self) -> Result<Vec<ExclusionRule>, String> {
+        self.config.get("resource.inclusions").map_or_else(|| Ok(Vec::new()), |text| rules("resource.inclusions", text))
+    }
+
+    /// `resource.compareoptions.ignoreResourceStatusField`.
+    pub fn ignore_status(&self) -> IgnoreStatus {
+        let value = yaml_of(self.get("resource.compareoptions")).unwrap_or_default();
+        match value.get("ignoreResourceStatusField").and_then(Value::as_str) {
+            Some("crd") => IgnoreStatus::Crd,
+            Some("none" | "off" | "false") => IgnoreStatus::None,
+            _ => IgnoreStatus::All,
+        }
+    }
+
+    /// What a cluster's cache is to follow. A broken exclusion list is an error: following too much is no answer to a typing mistake.
+    pub fn cache_options(&self, cluster: Option<&ClusterSecret>) -> Result<CacheOptions, String> {
+        Ok(CacheOptions {
+            tracking: self.tracking(""),
+            exclusions: self.exclusions()?,
+            inclusions: self.inclusions()?,
+            namespaces: cluster.map(|c| c.namespaces.clone()).unwrap_or_default(),
+            cluster_resources: cluster.is_some_and(|c| c.cluster_resources),
+            ..CacheOptions::default()
+        })
+    }
+
+    /// The cluster Secret for a destination's server URL or name.
+    pub fn cluster(&self, server: &str, name: &str) -> Option<&ClusterSecret> {
+        let server = server.trim_end_matches('/');
+        self.clusters.iter().find(|c| if server.is_empty() { c.name == name } else { c.server == server })
+    }
+
+    /// Whether the cluster the control plane runs in may be used (`cluster.inClusterEnabled`).
+    pub fn in_cluster_enabled(&self) -> bool {
+        self.get("cluster.inClusterEnabled") != "false"
+    }
+
+    /// The repository Secret for a URL; one of `project` wins over one without a project.
+    pub fn repository(&self, url: &str, project: &str) -> Option<&Repository> {
+        let wanted = normal_url(url);
+        let fits = |r: &&Repository| normal_url(&r.repo) == wanted;
+        let all = || self.repositories.iter().map(|r| &r.value).filter(fits);
+        all()
+            .find(|r| !project.is_empty() && r.project == project)
+            .or_else(|| all().find(|r| r.project.is_empty()))
+            .or_else(|| all().next().filter(|_| project.is_empty()))
+    }
+
+    /// The credential template with the longest URL that begins this one.
+    pub fn credentials(&self, url: &str) -> Option<&RepoCreds> {
+        let wanted = normal_url(url);
+        let fits = self.repo_creds.iter().map(|c| &c.value).filter(|c| wanted.starts_with(&normal_url(&c.url)));
+        fits.max_by_key(|c| c.url.len())
+    }
+}
+
+/// URLs that name the same repository: without case, `.git` and a final slash; `git@host:path` is `ssh://git@host/path`.
+pub fn normal_url(url: &str) -> String {
+    let lower = url.trim().to_lowercase();
+    let with_scheme = match lower.split_once(':') {
+        Some((host, path)) if !lower.contains("://") && host.contains('@') => format!("ssh://{host}/{}", path.trim_start_matches('/')),
+        _ => lower,
+    };
+    let trimmed = with_scheme.trim_end_matches('/');
+    trimmed.strip_suffix(".git").unwrap_or(trimmed).to_owned()
+}
+
+fn yaml_of(text: &str) -> Result<Value, String> {
+    if text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    let mut documents = yaml::parse_documents(text, &yaml::Limits::default()).map_err(|e| e.to_string())?;
+    Ok(if documents.is_empty() { Value::Null } else { documents.swap_remove(0).value })
+}
+
+fn rules(key: &str, text: &str) -> Result<Vec<ExclusionRule>, String> {
+    let value = yaml_of(text).map_err(|e| format!("argocd-cm: {key}: {e}"))?;
+    if value.is_null() {
+        return Ok(Vec::new());
+    }
+    serde_json::from_value(value).map_err(|e| format!("argocd-cm: {key}: {e}; it must be a list of apiGroups, kinds and clusters"))
+}
+
+/// Rebuilds the snapshot when a ConfigMap or Secret changes.
+pub(super) fn follow(config_maps: &Store<Untyped>, secrets: &Store<Untyped>) -> watch::Receiver<Arc<Settings>> {
+    let (sender, receiver) = watch::channel(Arc::new(Settings::default()));
+    let (mut maps_changed, mut secrets_changed) = (config_maps.changes(), secrets.changes());
+    let (config_maps, secrets) = (config_maps.clone(), secrets.clone());
+    tokio::spawn(async move {
+        // Until both were read a missing setting would look like one that is not set.
+        while config_maps.wait_ready().await.is_err() || secrets.wait_ready().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        loop {
+            let new = read(&config_maps, &secrets);
+            new.problems.iter().for_each(|p| tracing::warn!("{p}"));
+            sender.send_replace(Arc::new(new));
+            tokio::select! {
+                () = sender.closed() => return,
+                _ = maps_changed.recv() => {}
+                _ = secrets_changed.recv() => {}
+            }
+            tokio::time::sleep(SETTLE).await;
+            (maps_changed, secrets_changed) = (config_maps.changes(), secrets.changes());
+        }
+    });
+    receiver
+}
+
+fn read(config_maps: &Store<Untyped>, secrets: &Store<Untyped>) -> Settings {
+    let mut settings = Settings { complete: true, ..Settings::default() };
+    for record in config_maps.list() {
+        let (object, data) = (&record.object, texts(&record));
+        match object.name() {
+            "argocd-cm" => (settings.config, settings.config_version) = (data, object.resource_version().to_owned()),
+            "argocd-rbac-cm" => settings.rbac = data,
+            "argocd-cmd-params-cm" => settings.params = data,
+            "argocd-ssh-known-hosts-cm" => settings.known_hosts = data.get("ssh_known_hosts").cloned().unwrap_or_default(),
+            "argocd-tls-certs-cm" => settings.tls_certificates = data,
+            "argocd-gpg-keys-cm" => settings.gpg_keys = data,
+            _ => {}
+        }
+    }
+    for record in secrets.list() {
+        let object = &record.object;
+        if object.name() == "argocd-secret" {
+            settings.secret_version = object.resource_version().to_owned();
+            settings.secret = decode(object).into_iter().map(|(k, v)| (k, SecretText(v))).collect();
+        }
+        if let Some(kind) = object.label(constants::SECRET_TYPE_LABEL)
+            && let Err(problem) = read_secret(&mut settings, kind, object)
+        {
+            settings.problems.push(problem);
+        }
+    }
+    // argocd-secret and cluster Secrets decide who may do what: one entry a server.
+    settings.clusters.sort_by(|a, b| (&a.server, &a.secret_name).cmp(&(&b.server, &b.secret_name)));
+    settings.clusters.dedup_by(|later, first| later.server == first.server);
+    settings
+}
+
+fn read_secret(settings: &mut Settings, kind: &str, object: &Object) -> Result<(), String> {
+    let secret_name = object.name().to_owned();
+    let managed = object.annotation(constants::MANAGED_BY) == Some(constants::MANAGED_BY_VALUE);
+    match kind {
+        "cluster" => settings.clusters.push(ClusterSecret::from_secret(object).map_err(|e| e.to_string())?),
+        "repository" => settings.repositories.push(RepoSecret { value: typed(object, &[("url", "repo")])?, secret_name, managed }),
+        "repo-creds" => {
+            let names = [
+                ("azureServicePrincipalClientID", "azureServicePrincipalClientId"),
+                ("azureServicePrincipalTenantID", "azureServicePrincipalTenantId"),
+            ];
+            settings.repo_creds.push(RepoSecret { value: typed(object, &names)?, secret_name, managed });
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reads a Secret's fields, all of them text, as a type with flags and numbers.
+fn typed<T: serde::de::DeserializeOwned>(object: &Object, renamed: &[(&str, &str)]) -> Result<T, String> {
+    const FLAGS: [&str; 9] = [
+        "insecure",
+        "insecureIgnoreHostKey",
+        "enableLfs",
+        "enableOCI",
+        "forceHttpBasicAuth",
+        "useAzureWorkloadIdentity",
+        "insecureOCIForceHttp",
+        "inheritedCreds",
+        "webhookManifestCacheWarmDisabled",
+    ];
+    const NUMBERS: [&str; 3] = ["githubAppID", "githubAppInstallationID", "depth"];
+    let name = object.name();
+    let mut fields = Map::new();
+    for (key, bytes) in decode(object) {
+        let text = String::from_utf8(bytes).map_err(|_| format!("Secret {name}: data.{key} is not UTF-8"))?;
+        let value = if FLAGS.contains(&key.as_str()) {
+            match text.trim() {
+                "" => continue,
+                "true" | "True" | "TRUE" | "t" | "T" | "1" => true.into(),
+                "false" | "False" | "FALSE" | "f" | "F" | "0" => false.into(),
+                other => return Err(format!("Secret {name}: data.{key} is {other:?}; use true or false")),
+            }
+        } else if NUMBERS.contains(&key.as_str()) {
+            match text.trim() {
+                "" => continue,
+                number => number.parse::<i64>().map_err(|_| format!("Secret {name}: data.{key} is {number:?}, not a number"))?.into(),
+            }
+        } else {
+            Value::from(text)
+        };
+        let key = renamed.iter().find(|(from, _)| *from == key).map_or(key.clone(), |(_, to)| (*to).to_owned());
+        fields.insert(key, value);
+    }
+    serde_json::from_value(Value::Object(fields)).map_err(|e| format!("Secret {name}: {e}"))
+}
+
+fn texts(record: &Record<Untyped>) -> Texts {
+    let data = record.object.0.get("data").and_then(Value::as_object);
+    data.map(|d| d.iter().filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect()).unwrap_or_default()
+}
+
+/// `data`, decoded; an entry that is not base64 is left out, as no API server accepts one.
+fn decode(secret: &Object) -> BTreeMap<String, Vec<u8>> {
+    let data = secret.0.get("data").and_then(Value::as_object);
+    data.map(|d| d.iter().filter_map(|(k, v)| Some((k.clone(), STANDARD.decode(v.as_str()?).ok()?))).collect()).unwrap_or_default()
+}
+
+/// Whether a destination is the cluster that the control plane runs in.
+pub fn is_in_cluster(server: &str, name: &str) -> bool {
+    server.trim_end_matches('/') == IN_CLUSTER_SERVER || (server.is_empty() && name == "in-cluster")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn secret(kind: &str, data: &[(&str, &str)]) -> Object {
+        let data: Map<String, Value> = data.iter().map(|(k, v)| ((*k).to_owned(), STANDARD.encode(v).into())).collect();
+        Object::from_value(
+            json!({"kind": "Secret", "metadata": {"name": "s", "labels": {"argocd.argoproj.io/secret-type": kind}}, "data": data}),
+        )
+        .expect("a map")
+    }
+
+    #[test]
+    fn repositories_and_templates_are_found_by_url() {
+        let mut s = Settings::default();
+        read_secret(
+            &mut s,
+            "repository",
+            &secret("repository", &[("url", "https://Git.example/a.git"), ("insecure", "true"), ("depth", "3")]),
+        )
+        .expect("valid");
+        read_secret(&mut s, "repo-creds", &secret("repo-creds", &[("url", "https://git.example"), ("username", "short")])).expect("valid");
+        read_secret(&mut s, "repo-creds", &secret("repo-creds", &[("url", "https://git.example/team"), ("username", "long")]))
+            .expect("valid");
+        let r = s.repository("https://git.example/a", "any").expect("found");
+        assert!(r.insecure && r.depth == 3);
+        assert_eq!(s.credentials("https://git.example/team/x").expect("found").username, "long");
+        assert_eq!(s.credentials("https://git.example/b").expect("found").username, "short");
+        assert!(s.credentials("https://other.example/b").is_none());
+    }
+
+    #[test]
+    fn a_broken_secret_names_its_field() {
+        let e = read_secret(&mut Settings::default(), "repository", &secret("repository", &[("url", "x"), ("insecure", "maybe")]));
+        assert_eq!(e, Err("Secret s: data.insecure is \"maybe\"; use true or false".to_owned()));
+    }
+
+    #[test]
+    fn exclusions_are_read_from_yaml_and_default_to_the_shipped_ones() {
+        let mut s = Settings::default();
+        assert!(s.exclusions().expect("shipped").iter().any(|r| r.kinds.contains(&"EndpointSlice".to_owned())));
+        s.config.insert("resource.exclusions".into(), "- apiGroups: ['*']\n  kinds: [Foo]\n".into());
+        assert_eq!(s.exclusions().expect("valid")[0].kinds, ["Foo"]);
+        s.config.insert("resource.exclusions".into(), "- a: [".into());
+        assert!(s.exclusions().expect_err("broken").starts_with("argocd-cm: resource.exclusions: "));
+    }
+
+    #[test]
+    fn urls_of_the_same_repository_are_equal() {
+        for (a, b) in [("git@host:Team/x.git", "ssh://git@host/team/x"), ("https://h/a/", "https://h/a.git")] {
+            assert_eq!(normal_url(a), normal_url(b));
+        }
+    }
+}

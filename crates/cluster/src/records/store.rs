@@ -1,0 +1,404 @@
+//! All objects of one kind, whole and in memory, kept current by a watch: for our own records, of which there are few.
+//!
+//! Main types: [`Store`] and [`Record`], an object with the type it is read as beside it. A write's answer is taken in at once, so a
+//! reader never sees less than it wrote.
+
+use crate::{
+    cache::Deed,
+    connect::Cluster,
+    discovery::Kind,
+    error::Error,
+    request::{Call, JSON_PATCH, MERGE_PATCH},
+    watch::{EventKind, Sink, Target, follow},
+};
+use http::Method;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json, value::RawValue};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+};
+use tiphys_apimachinery::Object;
+use tokio::sync::{Semaphore, broadcast, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+const FEED_LENGTH: usize = 8192;
+/// How often a read-modify-write is tried again after a conflict.
+const CONFLICTS: usize = 20;
+
+/// One object and, made on first use, the type it is read as.
+pub struct Record<T> {
+    /// As the server has it, without managedFields.
+    pub object: Object,
+    value: OnceLock<Result<Arc<T>, String>>,
+}
+
+impl<T: DeserializeOwned> Record<T> {
+    fn new(object: Object) -> Self {
+        Self { object, value: OnceLock::new() }
+    }
+
+    /// The typed value; an error says which field is not what it should be.
+    pub fn value(&self) -> Result<Arc<T>, String> {
+        let read =
+            || serde_json::from_value(self.object.clone().into_value()).map(Arc::new).map_err(|e| format!("{}: {e}", self.object.key()));
+        self.value.get_or_init(read).clone()
+    }
+
+    fn version(&self) -> u64 {
+        self.object.resource_version().parse().unwrap_or(0)
+    }
+}
+
+/// A record came, changed or went.
+pub struct RecordChange<T> {
+    pub deed: Deed,
+    /// The new state, or the last one of a deleted record.
+    pub record: Arc<Record<T>>,
+    pub before: Option<Arc<Record<T>>>,
+}
+
+type NamespacedName = (String, String);
+
+/// All records of one kind. Cheap to clone; the watches end with the last clone.
+pub struct Store<T> {
+    shared: Arc<Shared<T>>,
+    _guard: Arc<DropGuard>,
+}
+
+impl<T> Clone for Store<T> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone(), _guard: self._guard.clone() }
+    }
+}
+
+struct Shared<T> {
+    cluster: Cluster,
+    kind: Kind,
+    records: RwLock<Records<T>>,
+    changes: broadcast::Sender<Arc<RecordChange<T>>>,
+    /// Collections not listed yet, and why the last list failed.
+    state: watch::Sender<State>,
+}
+
+struct Records<T> {
+    all: BTreeMap<NamespacedName, Arc<Record<T>>>,
+    /// Everything up to this resourceVersion has been seen.
+    position: u64,
+}
+
+#[derive(Clone, Debug)]
+struct State {
+    pending: usize,
+    error: Option<Error>,
+}
+
+impl<T: DeserializeOwned + Send + Sync + 'static> Store<T> {
+    /// Starts following the kind in these namespaces (none: all of them). Must be called inside a tokio runtime.
+    pub fn start(cluster: Cluster, kind: Kind, namespaces: &[String], label_selector: &str) -> Self {
+        let everywhere = vec![String::new()];
+        let namespaces = if namespaces.is_empty() { &everywhere } else { namespaces };
+        let shared = Arc::new(Shared {
+            kind,
+            records: RwLock::new(Records { all: BTreeMap::new(), position: 0 }),
+            changes: broadcast::Sender::new(FEED_LENGTH),
+            state: watch::Sender::new(State { pending: namespaces.len(), error: None }),
+            cluster,
+        });
+        let cancel = CancellationToken::new();
+        let lists = Arc::new(Semaphore::new(4));
+        for namespace in namespaces {
+            let target = Target {
+                path: shared.kind.collection_path(namespace),
+                label_selector: label_selector.to_owned(),
+                field_selector: String::new(),
+                lists: lists.clone(),
+            };
+            let whole = namespaces.len() == 1;
+            let feed = Feed { shared: Arc::downgrade(&shared), namespace: namespace.clone(), listed: HashSet::new(), done: false, whole };
+            tokio::spawn(follow(shared.cluster.clone(), target, feed, cancel.clone()));
+        }
+        Self { shared, _guard: Arc::new(cancel.drop_guard()) }
+    }
+
+    /// Waits for the first complete list. An error that trying again does not help against is returned; others are waited out.
+    pub async fn wait_ready(&self) -> Result<(), Error> {
+        let mut state = self.shared.state.subscribe();
+        let hopeless = |e: &Error| e.is_not_found() || e.is_forbidden() || e.code() == Some(401);
+        let state = state.wait_for(|s| s.pending == 0 || s.error.as_ref().is_some_and(hopeless)).await;
+        match state.map(|s| s.clone()) {
+            Ok(State { pending: 0, .. }) | Err(_) => Ok(()),
+            Ok(State { error, .. }) => error.map_or(Ok(()), Err),
+        }
+    }
+
+    fn read<R>(&self, f: impl FnOnce(&Records<T>) -> R) -> R {
+        f(&self.shared.records.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<Record<T>>> {
+        let key = (namespace.to_owned(), name.to_owned());
+        self.read(|r| r.all.get(&key).cloned())
+    }
+
+    /// By namespace and name.
+    pub fn list(&self) -> Vec<Arc<Record<T>>> {
+        self.read(|r| r.all.values().cloned().collect())
+    }
+
+    pub fn len(&self) -> usize {
+        self.read(|r| r.all.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The resourceVersion up to which everything was seen.
+    pub fn position(&self) -> u64 {
+        self.read(|r| r.position)
+    }
+
+    /// Changes from now on. A reader that falls behind is told (`Lagged`) and should list again.
+    pub fn changes(&self) -> broadcast::Receiver<Arc<RecordChange<T>>> {
+        self.shared.changes.subscribe()
+    }
+
+    /// Reads from the server itself; `None`: it does not exist.
+    pub async fn fetch(&self, namespace: &str, name: &str) -> Result<Option<Arc<Record<T>>>, Error> {
+        match self.send(Call::get(self.path(namespace, name))).await {
+            Ok(record) => Ok(Some(record)),
+            Err(e) if e.is_not_found() => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn path(&self, namespace: &str, name: &str) -> String {
+        self.shared.kind.object_path(namespace, name)
+    }
+
+    /// Sends a request whose answer is one record, and takes the answer in.
+    async fn send(&self, call: Call) -> Result<Arc<Record<T>>, Error> {
+        let mut object: Object = self.shared.cluster.http().json(&call).await?;
+        object.metadata_mut().remove("managedFields");
+        let record = Arc::new(Record::new(object));
+        self.shared.take(record.clone(), true);
+        Ok(record)
+    }
+
+    pub async fn create(&self, object: &Object) -> Result<Arc<Record<T>>, Error> {
+        let call = Call::new(Method::POST, self.shared.kind.collection_path(object.namespace()));
+        self.send(self.managed(call).with_body(crate::request::JSON, bytes_of(object))).await
+    }
+
+    /// Replaces the object; its resourceVersion, when set, must be the server's.
+    pub async fn update(&self, object: &Object) -> Result<Arc<Record<T>>, Error> {
+        let call = Call::new(Method::PUT, self.path(object.namespace(), object.name()));
+        self.send(self.managed(call).with_body(crate::request::JSON, bytes_of(object))).await
+    }
+
+    pub async fn merge_patch(&self, namespace: &str, name: &str, patch: &Value) -> Result<Arc<Record<T>>, Error> {
+        self.patch(namespace, name, MERGE_PATCH, patch).await
+    }
+
+    pub async fn json_patch(&self, namespace: &str, name: &str, patch: &Value) -> Result<Arc<Record<T>>, Error> {
+        self.patch(namespace, name, JSON_PATCH, patch).await
+    }
+
+    async fn patch(&self, namespace: &str, name: &str, content_type: &'static str, patch: &Value) -> Result<Arc<Record<T>>, Error> {
+        let call = Call::new(Method::PATCH, self.path(namespace, name));
+        self.send(self.managed(call).with_body(content_type, patch.to_string())).await
+    }
+
+    fn managed(&self, call: Call) -> Call {
+        call.query("fieldManager", super::FIELD_MANAGER)
+    }
+
+    /// Read, change, write; again on conflict. The change is made to the newest state known; returning `false` means nothing is to be
+    /// written. What is written is a merge patch of the difference with the resourceVersion as its condition, so fields we do not know stay.
+    pub async fn modify(
+        &self,
+        namespace: &str,
+        name: &str,
+        mut change: impl FnMut(&mut Object) -> Result<bool, Error>,
+    ) -> Result<Arc<Record<T>>, Error> {
+        let mut fresh = self.get(namespace, name);
+        for attempt in 0.. {
+            let record = match fresh.take() {
+                Some(record) => record,
+                None => self.send(Call::get(self.path(namespace, name))).await?,
+            };
+            let mut changed = record.object.clone();
+            if !change(&mut changed)? {
+                return Ok(record);
+            }
+            let (before, after) = (record.object.clone().into_value(), changed.into_value());
+            let mut patch = tiphys_apimachinery::patch::json_merge::create_two_way(&before, &after)
+                .map_err(|e| Error::Invalid { key: record.object.key().to_string(), problem: e.to_string() })?;
+            if patch.as_object().is_some_and(serde_json::Map::is_empty) {
+                return Ok(record);
+            }
+            patch["metadata"]["resourceVersion"] = json!(record.object.resource_version());
+            match self.merge_patch(namespace, name, &patch).await {
+                Err(e) if e.is_conflict() && attempt < CONFLICTS => {
+                    tokio::time::sleep(crate::request::backoff(
+                        std::time::Duration::from_millis(4),
+                        u32::try_from(attempt).unwrap_or(10).min(6),
+                    ))
+                    .await;
+                }
+                result => return result,
+            }
+        }
+        unreachable!("the loop ends by returning")
+    }
+
+    /// Deletes; `uid` and `propagation` may be empty. The record leaves the store when the watch says so.
+    pub async fn delete(&self, namespace: &str, name: &str, uid: &str, propagation: &str) -> Result<(), Error> {
+        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+        if !uid.is_empty() {
+            options["preconditions"] = json!({"uid": uid});
+        }
+        if !propagation.is_empty() {
+            options["propagationPolicy"] = propagation.into();
+        }
+        let call = Call::new(Method::DELETE, self.path(namespace, name)).with_body(crate::request::JSON, options.to_string());
+        self.shared.cluster.http().send(&call).await.map(drop)
+    }
+}
+
+fn bytes_of(object: &Object) -> Vec<u8> {
+    serde_json::to_vec(object).expect("a JSON map can be written as JSON")
+}
+
+impl<T: DeserializeOwned> Shared<T> {
+    /// Takes a newer state of a record. `write`: it is the answer to a request of ours, which the watch may have overtaken.
+    fn take(&self, record: Arc<Record<T>>, write: bool) {
+        let key = (record.object.namespace().to_owned(), record.object.name().to_owned());
+        let version = record.version();
+        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
+        let before = records.all.get(&key).cloned();
+        let stale = match &before {
+            Some(b) => version != 0 && version <= b.version(),
+            None => write && version != 0 && version <= records.position,
+        };
+        if stale {
+            return;
+        }
+        let ends = record.object.deletion_timestamp().is_some() && record.object.finalizers().is_empty();
+        if write && ends {
+            // The last finalizer was removed: the server has deleted it.
+            records.all.remove(&key);
+        } else {
+            records.all.insert(key, record.clone());
+        }
+        // Sent under the lock, so that the feed has the order of the store.
+        let deed = match (write && ends, &before) {
+            (true, _) => Deed::Deleted,
+            (false, None) => Deed::Added,
+            (false, Some(_)) => Deed::Modified,
+        };
+        let _ = self.changes.send(Arc::new(RecordChange { deed, record, before }));
+    }
+
+    fn remove(&self, key: &NamespacedName, last: Option<Record<T>>, version: u64) {
+        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
+        let newer = |r: &Arc<Record<T>>| version != 0 && r.version() > version;
+        if records.all.get(key).is_none_or(newer) {
+            return;
+        }
+        if let Some(before) = records.all.remove(key) {
+            let record = last.map_or_else(|| before.clone(), Arc::new);
+            let _ = self.changes.send(Arc::new(RecordChange { deed: Deed::Deleted, record, before: Some(before) }));
+        }
+    }
+}
+
+struct Feed<T> {
+    shared: std::sync::Weak<Shared<T>>,
+    namespace: String,
+    listed: HashSet<NamespacedName>,
+    done: bool,
+    /// This feed is the only one, so its position is that of the store.
+    whole: bool,
+}
+
+impl<T: DeserializeOwned> Feed<T> {
+    fn parse(&self, shared: &Shared<T>, raw: &RawValue) -> Option<Record<T>> {
+        match serde_json::from_str::<Object>(raw.get()) {
+            Ok(mut object) => {
+                object.metadata_mut().remove("managedFields");
+                if object.api_version().is_empty() {
+                    object.0.insert("apiVersion".to_owned(), shared.kind.gvk.api_version().into());
+                    object.0.insert("kind".to_owned(), shared.kind.gvk.kind.clone().into());
+                }
+                Some(Record::new(object))
+            }
+            Err(error) => {
+                tracing::warn!(kind = %shared.kind.gvk, %error, "a record was left out: it cannot be read");
+                None
+            }
+        }
+    }
+}
+
+fn key_of<T>(record: &Record<T>) -> NamespacedName {
+    (record.object.namespace().to_owned(), record.object.name().to_owned())
+}
+
+impl<T: DeserializeOwned + Send + Sync> Sink for Feed<T> {
+    fn list_begin(&mut self) {
+        self.listed.clear();
+    }
+
+    fn page(&mut self, items: &[&RawValue]) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        for record in items.iter().filter_map(|raw| self.parse(&shared, raw)).collect::<Vec<_>>() {
+            self.listed.insert(key_of(&record));
+            shared.take(Arc::new(record), false);
+        }
+    }
+
+    fn list_done(&mut self, resource_version: &str) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let version = resource_version.parse().unwrap_or(0);
+        let gone: Vec<NamespacedName> = {
+            let records = shared.records.read().unwrap_or_else(PoisonError::into_inner);
+            let here = |k: &&NamespacedName| (self.namespace.is_empty() || k.0 == self.namespace) && !self.listed.contains(*k);
+            records.all.keys().filter(here).cloned().collect()
+        };
+        gone.iter().for_each(|key| shared.remove(key, None, version));
+        self.position(resource_version);
+        shared.state.send_modify(|s| {
+            s.pending -= usize::from(!self.done);
+            s.error = None;
+        });
+        self.done = true;
+    }
+
+    fn event(&mut self, kind: EventKind, object: &RawValue) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let Some(record) = self.parse(&shared, object) else { return };
+        match kind {
+            EventKind::Deleted => {
+                let (key, version) = (key_of(&record), record.version());
+                shared.remove(&key, Some(record), version);
+            }
+            EventKind::Added | EventKind::Modified => shared.take(Arc::new(record), false),
+        }
+    }
+
+    fn position(&mut self, resource_version: &str) {
+        let (Some(shared), Ok(version)) = (self.shared.upgrade(), resource_version.parse::<u64>()) else { return };
+        if self.whole {
+            let mut records = shared.records.write().unwrap_or_else(PoisonError::into_inner);
+            records.position = records.position.max(version);
+        }
+    }
+
+    fn failed(&mut self, error: &Error) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        tracing::warn!(kind = %shared.kind.gvk, %error, "cannot follow these records; trying again");
+        shared.state.send_modify(|s| s.error = Some(error.clone()));
+    }
+}
