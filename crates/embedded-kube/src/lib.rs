@@ -4,6 +4,7 @@
 
 pub mod catalog;
 pub mod registry;
+pub mod sim;
 pub mod status;
 pub mod store;
 mod strategy;

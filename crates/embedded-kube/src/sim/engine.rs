@@ -1,0 +1,343 @@
+//! The loop: notices changes, asks reconcilers for plans, carries them out.
+//!
+//! Main type: [`Engine`]. It is driven with [`Engine::step`] and has no clock of its own, so tests decide what time it is.
+
+use super::{
+    SimOptions,
+    cache::Cache,
+    cluster,
+    events::Recorder,
+    fields::after,
+    kind::{Key, Kind},
+    plan::{Change as Planned, Plan, Write},
+    pod::Stage,
+    route,
+    store::{Change, ChangeFeed, DeleteRequest, SimStore, StoreError},
+};
+use jiff::Timestamp;
+use std::{
+    collections::{BTreeSet, HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
+use tiphys_apimachinery::Object;
+
+/// Something of an owner that the store refused, and when it is tried again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub message: String,
+    pub until: Timestamp,
+    pub attempts: u32,
+}
+
+/// What is waited for from a moment on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Marker {
+    Pod(Stage),
+    Address,
+}
+
+/// An object may be looked at this often within one second; more means two writers disagree, and is slowed down.
+const TURNS_PER_SECOND: u32 = 200;
+
+/// The controllers of one cluster.
+pub struct Engine<S: SimStore> {
+    pub(super) store: S,
+    feed: S::Feed,
+    pub(super) options: SimOptions,
+    pub(super) cache: Cache,
+    queue: VecDeque<Key>,
+    queued: HashSet<Key>,
+    timers: BTreeSet<(Timestamp, Key)>,
+    wakes: HashMap<Key, Timestamp>,
+    /// Since when an object (by uid) is in what it is in.
+    since: HashMap<Key, (String, Marker, Timestamp)>,
+    pub(super) failures: HashMap<Key, Failure>,
+    turns: HashMap<Key, (i64, u32)>,
+    recorder: Recorder,
+    pub(super) next_address: u32,
+}
+
+impl<S: SimStore> Engine<S> {
+    pub fn new(store: S, options: SimOptions) -> Self {
+        let feed = store.feed();
+        let recorder = Recorder::new(options.events);
+        Self {
+            store,
+            feed,
+            options,
+            cache: Cache::default(),
+            queue: VecDeque::new(),
+            queued: HashSet::new(),
+            timers: BTreeSet::new(),
+            wakes: HashMap::new(),
+            since: HashMap::new(),
+            failures: HashMap::new(),
+            turns: HashMap::new(),
+            recorder,
+            next_address: 1,
+        }
+    }
+
+    /// Reads the store and makes the nodes if they are missing.
+    pub fn start(&mut self, now: Timestamp) {
+        self.resync();
+        match self.store.list(Kind::Event) {
+            Ok(events) => self.recorder.adopt(&events),
+            Err(error) => tracing::warn!(%error, "the events of an earlier run cannot be listed and will stay"),
+        }
+        for name in cluster::NODES {
+            if self.cache.find(Kind::Node, "", name).is_none() {
+                let write = Write { change: Planned::Create(cluster::node(name)), notes: Vec::new() };
+                self.carry_out(&Key::new(Kind::Node, "", name), None, write, &mut HashMap::new(), now);
+            }
+        }
+    }
+
+    pub(super) fn feed(&mut self) -> &mut S::Feed {
+        &mut self.feed
+    }
+
+    /// When something is to be done even if nothing changes.
+    pub fn next_wake(&self) -> Option<Timestamp> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Handles what has changed and what is due, at most `budget` objects. Says whether there is more to do now.
+    pub fn step(&mut self, now: Timestamp, budget: usize) -> bool {
+        for _ in 0..budget {
+            // Changes first: a reconciler must not see less than what its own writes made.
+            while let Some(change) = self.feed.try_next() {
+                self.notice(change);
+            }
+            self.fire(now);
+            let Some(key) = self.queue.pop_front() else { return false };
+            self.queued.remove(&key);
+            self.reconcile(&key, now);
+        }
+        true
+    }
+
+    fn fire(&mut self, now: Timestamp) {
+        while let Some((at, key)) = self.timers.first().cloned()
+            && at <= now
+        {
+            self.timers.remove(&(at, key.clone()));
+            self.wakes.remove(&key);
+            self.enqueue(key);
+        }
+    }
+
+    pub(super) fn enqueue(&mut self, key: Key) {
+        if self.queued.insert(key.clone()) {
+            self.queue.push_back(key);
+        }
+    }
+
+    fn set_wake(&mut self, key: &Key, wake: Option<Timestamp>) {
+        if let Some(old) = self.wakes.remove(key) {
+            self.timers.remove(&(old, key.clone()));
+        }
+        if let Some(at) = wake {
+            self.wakes.insert(key.clone(), at);
+            self.timers.insert((at, key.clone()));
+        }
+    }
+
+    /// Since when the object with this key and uid is in the state `marker`; from now on if that is new.
+    pub(super) fn since(&mut self, key: &Key, uid: &str, marker: Marker, now: Timestamp) -> Timestamp {
+        match self.since.get(key) {
+            Some((known, state, since)) if known == uid && *state == marker => *since,
+            _ => {
+                self.since.insert(key.clone(), (uid.to_owned(), marker, now));
+                now
+            }
+        }
+    }
+
+    /// Takes note of a change in the store.
+    pub(super) fn notice(&mut self, change: Change) {
+        match change {
+            Change::Applied(object) => self.apply(object),
+            Change::Deleted(object) => {
+                if let Some(key) = Key::of(&object) {
+                    self.drop_object(&key, object.uid());
+                }
+            }
+            Change::Resync => self.resync(),
+        }
+    }
+
+    fn apply(&mut self, object: Arc<Object>) {
+        let Some(key) = Key::of(&object) else { return };
+        if let Some(old) = self.cache.put(&key, object.clone()) {
+            route::changed(self, &key, old.as_deref(), Some(&object));
+        }
+    }
+
+    fn drop_object(&mut self, key: &Key, uid: &str) {
+        if let Some(old) = self.cache.remove(key, uid) {
+            self.set_wake(key, None);
+            self.since.remove(key);
+            self.failures.remove(key);
+            self.turns.remove(key);
+            route::changed(self, key, Some(&old), None);
+        }
+    }
+
+    fn resync(&mut self) {
+        let mut gone: HashSet<Key> = self.cache.keys().cloned().collect();
+        for kind in Kind::ALL.iter().filter(|k| **k != Kind::Event) {
+            match self.store.list(*kind) {
+                Ok(objects) => {
+                    for object in objects {
+                        if let Some(key) = Key::of(&object) {
+                            gone.remove(&key);
+                        }
+                        self.apply(object);
+                    }
+                }
+                Err(error) => {
+                    // An error is not an empty list: what is known stays.
+                    tracing::warn!(kind = kind.name(), %error, "the simulated controllers cannot list a kind");
+                    gone.retain(|k| k.kind != *kind);
+                }
+            }
+        }
+        for key in gone {
+            if let Some(uid) = self.cache.get(&key).map(|o| o.uid().to_owned()) {
+                self.drop_object(&key, &uid);
+            }
+        }
+    }
+
+    fn reconcile(&mut self, key: &Key, now: Timestamp) {
+        let Some(object) = self.cache.get(key).cloned() else { return };
+        if self.too_often(key, now) {
+            self.set_wake(key, Some(after(now, 1)));
+            return;
+        }
+        let Plan { writes, wake } = self.plan(key, &object, now);
+        self.set_wake(key, wake);
+        let mut versions = HashMap::new();
+        for write in writes {
+            let creates = matches!(write.change, Planned::Create(_));
+            let done = self.carry_out(key, Some(&object), write, &mut versions, now);
+            if creates && !done {
+                // The next would be refused too.
+                break;
+            }
+        }
+    }
+
+    fn too_often(&mut self, key: &Key, now: Timestamp) -> bool {
+        let second = now.as_second();
+        let entry = self.turns.entry(key.clone()).or_insert((second, 0));
+        if entry.0 != second {
+            *entry = (second, 0);
+        }
+        entry.1 += 1;
+        entry.1 > TURNS_PER_SECOND
+    }
+
+    /// Does one write for the object with `key`. `versions` remembers what this plan wrote, so that its own earlier writes do not
+    /// make its later ones look outdated.
+    fn carry_out(&mut self, key: &Key, object: Option<&Object>, write: Write, versions: &mut HashMap<Key, String>, now: Timestamp) -> bool {
+        let target = match &write.change {
+            Planned::Create(o) | Planned::Update(o) | Planned::Status(o) => Key::of(o),
+            Planned::Delete { key, .. } => Some(key.clone()),
+        };
+        let result = match write.change {
+            Planned::Create(o) => self.store.create(o).map(Some),
+            Planned::Update(o) => self.store.update(rebased(o, versions)).map(Some),
+            Planned::Status(o) => self.store.update_status(rebased(o, versions)).map(Some),
+            Planned::Delete { key, uid, grace_seconds, propagation } => {
+                let request = DeleteRequest { uid: Some(uid), grace_seconds, propagation };
+                self.store.delete(key.kind, &key.namespace, &key.name, request)
+            }
+        };
+        match result {
+            Ok(written) => {
+                let name = written.as_ref().map(|o| o.name().to_owned()).unwrap_or_default();
+                if let Some(written) = written {
+                    if let Some(target) = Key::of(&written) {
+                        versions.insert(target, written.resource_version().to_owned());
+                    }
+                    self.apply(written);
+                }
+                for mut note in write.notes {
+                    note.message = note.message.replace("{name}", &name);
+                    if let Some(object) = object {
+                        self.recorder.record(&self.store, object, &note, now);
+                    }
+                }
+                self.failures.remove(key);
+                true
+            }
+            Err(error) => {
+                self.refused(key, object, target, error, now);
+                false
+            }
+        }
+    }
+
+    fn refused(&mut self, key: &Key, object: Option<&Object>, target: Option<Key>, error: StoreError, now: Timestamp) {
+        tracing::debug!(%key, %error, "a simulated controller's write was refused");
+        match error {
+            StoreError::Conflict(_) | StoreError::NotFound(_) => {
+                if let Some(target) = target {
+                    self.refetch(&target);
+                }
+                self.set_wake(key, Some(self.soon(key, now)));
+            }
+            StoreError::AlreadyExists(_) => {
+                if let Some(target) = target {
+                    self.refetch(&target);
+                }
+                self.set_wake(key, Some(after(now, 1)));
+            }
+            // Its owner is being deleted too.
+            StoreError::NamespaceTerminating(_) => {}
+            StoreError::Refused(message) | StoreError::Unavailable(message) => self.fail(key, object, message, now),
+        }
+    }
+
+    /// At once, unless the object was looked at very often.
+    fn soon(&self, key: &Key, now: Timestamp) -> Timestamp {
+        if self.turns.get(key).is_some_and(|(_, n)| *n > TURNS_PER_SECOND / 2) { after(now, 1) } else { now }
+    }
+
+    fn fail(&mut self, key: &Key, object: Option<&Object>, message: String, now: Timestamp) {
+        let attempts = self.failures.get(key).map_or(1, |f| f.attempts.saturating_add(1));
+        let until = after(now, 1 << attempts.min(6));
+        if let Some(object) = object {
+            let note = super::plan::Note::warning("FailedCreate", format!("Error creating: {message}"));
+            self.recorder.record(&self.store, object, &note, now);
+        }
+        self.failures.insert(key.clone(), Failure { message, until, attempts });
+        self.set_wake(key, Some(until));
+        if attempts == 1 {
+            // Its status should tell.
+            self.enqueue(key.clone());
+        }
+    }
+
+    fn refetch(&mut self, key: &Key) {
+        match self.store.get(key.kind, &key.namespace, &key.name) {
+            Ok(Some(object)) => self.apply(object),
+            Ok(None) => {
+                if let Some(uid) = self.cache.get(key).map(|o| o.uid().to_owned()) {
+                    self.drop_object(key, &uid);
+                }
+            }
+            Err(error) => tracing::debug!(%key, %error, "cannot be read again"),
+        }
+    }
+}
+
+/// The object with the resourceVersion that this plan's own writes left.
+fn rebased(mut object: Object, versions: &HashMap<Key, String>) -> Object {
+    if let Some(version) = Key::of(&object).and_then(|k| versions.get(&k)) {
+        object.metadata_mut().insert("resourceVersion".into(), version.clone().into());
+    }
+    object
+}

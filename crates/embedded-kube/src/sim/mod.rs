@@ -1,0 +1,96 @@
+//! Plays the controllers, the scheduler and the kubelets of a cluster that has no containers.
+//!
+//! Main function: [`run`], one task for a whole cluster. Level-triggered: each reconciler is a pure function from an object, what
+//! belongs to it and the time to a [`plan::Plan`]; [`engine::Engine`] carries plans out and looks again when something changes.
+//! Idle costs nothing. It does not collect garbage or empty namespaces: that is the API server's part. It knows no HTTP.
+
+mod cache;
+pub mod clock;
+mod cluster;
+mod dispatch;
+pub mod engine;
+mod events;
+mod fields;
+pub mod kind;
+mod network;
+pub mod plan;
+pub mod pod;
+mod registry_store;
+mod route;
+mod storage;
+pub mod store;
+#[cfg(test)]
+mod tests;
+mod workload;
+
+pub use clock::{Clock, SystemClock, VirtualClock};
+pub use pod::{BEHAVIOUR, container_logs, logs};
+pub use registry_store::RegistryStore;
+
+use std::{sync::Arc, time::Duration};
+use store::{ChangeFeed, SimStore};
+use tokio_util::sync::CancellationToken;
+
+/// How the simulated cluster behaves.
+#[derive(Clone, Debug)]
+pub struct SimOptions {
+    /// From a node's acceptance of a pod to its containers running.
+    pub start_delay: Duration,
+    /// How long a command runs that does not say so with `sleep`.
+    pub finish_delay: Duration,
+    /// How long a running container takes to stop. A real server container often takes seconds; this default is short so that
+    /// trying things out is pleasant.
+    pub stop_delay: Duration,
+    /// Until a load balancer or an ingress has an address.
+    pub balancer_delay: Duration,
+    /// How many entries of the `events` resource are kept; 0 writes none.
+    pub events: usize,
+    /// What `kube-root-ca.crt` holds in each namespace, PEM.
+    pub ca_certificate: String,
+}
+
+impl Default for SimOptions {
+    fn default() -> Self {
+        Self {
+            start_delay: Duration::from_millis(300),
+            finish_delay: Duration::from_millis(700),
+            stop_delay: Duration::from_millis(300),
+            balancer_delay: Duration::from_millis(500),
+            events: 2_000,
+            ca_certificate: String::new(),
+        }
+    }
+}
+
+/// How many objects are looked at before other tasks get a turn.
+const BATCH: usize = 64;
+
+/// Runs the controllers until `stop` is cancelled or the store ends.
+pub async fn run<S: SimStore>(store: S, options: SimOptions, clock: Arc<dyn Clock>, stop: CancellationToken) {
+    let mut engine = engine::Engine::new(store, options);
+    engine.start(clock.now());
+    loop {
+        if stop.is_cancelled() {
+            return;
+        }
+        if engine.step(clock.now(), BATCH) {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        let wake = engine.next_wake();
+        let sleep = async {
+            match wake {
+                Some(at) => clock.sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = sleep => {}
+            change = engine.feed().next() => match change {
+                Some(change) => engine.notice(change),
+                None => return,
+            },
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What a reconciler decides: writes, events to record and when to look again.
+//!
+//! Main type: [`Plan`]. A plan is a value; only the engine carries it out.
+
+use super::{kind::Key, store::Propagation};
+use jiff::Timestamp;
+use serde_json::Value;
+use tiphys_apimachinery::Object;
+
+/// An entry for the `events` resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    pub warning: bool,
+    pub reason: &'static str,
+    /// `{name}` stands for the name of the object that the write it belongs to made.
+    pub message: String,
+}
+
+impl Note {
+    pub fn normal(reason: &'static str, message: impl Into<String>) -> Self {
+        Self { warning: false, reason, message: message.into() }
+    }
+
+    pub fn warning(reason: &'static str, message: impl Into<String>) -> Self {
+        Self { warning: true, reason, message: message.into() }
+    }
+}
+
+/// One change to the store.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    Create(Object),
+    /// Everything but the status; carries the resourceVersion that was read.
+    Update(Object),
+    /// The status only; carries the resourceVersion that was read.
+    Status(Object),
+    Delete {
+        key: Key,
+        uid: String,
+        grace_seconds: Option<i64>,
+        propagation: Propagation,
+    },
+}
+
+/// A change and what to record about it when it succeeded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    pub change: Change,
+    pub notes: Vec<Note>,
+}
+
+/// A reconciler's decision about one object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// In order. A refused one does not stop the next.
+    pub writes: Vec<Write>,
+    /// Look again at this time even if nothing changes.
+    pub wake: Option<Timestamp>,
+}
+
+impl Plan {
+    pub fn push(&mut self, change: Change) -> &mut Self {
+        self.writes.push(Write { change, notes: Vec::new() });
+        self
+    }
+
+    pub fn create(&mut self, object: Object, note: Option<Note>) {
+        self.writes.push(Write { change: Change::Create(object), notes: note.into_iter().collect() });
+    }
+
+    pub fn update(&mut self, object: Object, note: Option<Note>) {
+        self.writes.push(Write { change: Change::Update(object), notes: note.into_iter().collect() });
+    }
+
+    /// Writes `status` if it is not what `object` has; says whether it was different.
+    pub fn status(&mut self, object: &Object, status: Value, notes: Vec<Note>) -> bool {
+        if object.0.get("status") == Some(&status) {
+            return false;
+        }
+        let mut object = object.clone();
+        object.0.insert("status".into(), status);
+        self.writes.push(Write { change: Change::Status(object), notes });
+        true
+    }
+
+    /// Deletes with the kind's default grace, in the background.
+    pub fn delete(&mut self, object: &Object, note: Option<Note>) {
+        self.delete_with(object, None, Propagation::Background, note);
+    }
+
+    pub fn delete_with(&mut self, object: &Object, grace_seconds: Option<i64>, propagation: Propagation, note: Option<Note>) {
+        let Some(key) = Key::of(object) else { return };
+        let change = Change::Delete { key, uid: object.uid().to_owned(), grace_seconds, propagation };
+        self.writes.push(Write { change, notes: note.into_iter().collect() });
+    }
+
+    /// Asks to look again at `at`, if nothing earlier was asked for.
+    pub fn wake_at(&mut self, at: Timestamp) {
+        self.wake = Some(self.wake.map_or(at, |w| w.min(at)));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.wake.is_none()
+    }
+}

@@ -1,0 +1,250 @@
+//! In which stage of its life a pod is, and how long that stage lasts.
+
+use super::super::{SimOptions, fields::text};
+use serde_json::Value;
+use std::time::Duration;
+use tiphys_apimachinery::Object;
+
+/// The annotation of a pod that asks for a special life: `slow=10s`, `crash-loop` or `never-ready`; several are joined with commas.
+pub const BEHAVIOUR: &str = "sim.tiphys.dev/behaviour";
+
+/// What [`BEHAVIOUR`] asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Behaviour {
+    /// How long starting takes instead of the default.
+    pub slow: Option<Duration>,
+    pub crash_loop: bool,
+    pub never_ready: bool,
+}
+
+/// The next thing that will happen to a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing, until the pod changes.
+    Rest,
+    Bind,
+    Start,
+    BadImage,
+    Finish {
+        exit_code: i64,
+    },
+    /// The container ends and waits to be started again.
+    Crash,
+    Restart,
+    ReleaseFinalizers,
+    Stop,
+}
+
+/// Reads the annotation; unknown words are ignored.
+pub fn behaviour(pod: &Object) -> Behaviour {
+    let mut wanted = Behaviour::default();
+    for word in pod.annotation(BEHAVIOUR).unwrap_or("").split(',').map(str::trim) {
+        match word.split_once('=') {
+            Some(("slow", time)) => wanted.slow = duration(time),
+            None if word == "crash-loop" => wanted.crash_loop = true,
+            None if word == "never-ready" => wanted.never_ready = true,
+            _ => {}
+        }
+    }
+    wanted
+}
+
+/// `10`, `10s`, `500ms`, `2m` or `1h`.
+fn duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    let millis = match &text[digits..] {
+        "ms" => 1,
+        "" | "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    Some(Duration::from_millis(number.saturating_mul(millis)))
+}
+
+/// The stage of a pod, and how long after entering it its step is taken.
+pub fn stage(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
+    if pod.deletion_timestamp().is_some() {
+        return terminating(pod, options);
+    }
+    match phase(pod) {
+        "Pending" if pod.str_at("/spec/nodeName").is_empty() => (Stage::Bind, Duration::ZERO),
+        "Pending" => starting(pod, options),
+        "Running" => running(pod, options),
+        _ => (Stage::Rest, Duration::ZERO),
+    }
+}
+
+/// The phase; a pod whose status nobody wrote yet is Pending.
+pub fn phase(pod: &Object) -> &str {
+    match pod.str_at("/status/phase") {
+        "" => "Pending",
+        phase => phase,
+    }
+}
+
+fn terminating(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
+    let hook = first_container(pod).and_then(|c| c.pointer("/lifecycle/preStop/exec/command"));
+    let releases = hook.is_some_and(|c| words(Some(c)).join(" ").contains("/metadata/finalizers"));
+    if releases && !pod.finalizers().is_empty() {
+        return (Stage::ReleaseFinalizers, Duration::from_millis(1500));
+    }
+    // Zero grace: the pod was stopped, and only finalizers keep the object.
+    if pod.metadata("deletionGracePeriodSeconds").and_then(Value::as_i64) == Some(0) {
+        return (Stage::Rest, Duration::ZERO);
+    }
+    let delay = if phase(pod) == "Running" { options.stop_delay } else { options.stop_delay.min(Duration::from_millis(300)) };
+    (Stage::Stop, delay)
+}
+
+fn starting(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
+    let delay = behaviour(pod).slow.unwrap_or(options.start_delay);
+    if containers(pod).any(|c| bad_image(text(c, "image"))) {
+        let reported = pod.pointer("/status/containerStatuses").is_some();
+        return (if reported { Stage::Rest } else { Stage::BadImage }, delay);
+    }
+    (Stage::Start, delay)
+}
+
+fn running(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
+    if behaviour(pod).crash_loop {
+        let first = pod.pointer("/status/containerStatuses/0");
+        let restarts = first.and_then(|c| c.get("restartCount")).and_then(Value::as_i64).unwrap_or(0);
+        let waiting = first.is_some_and(|c| c.pointer("/state/waiting").is_some());
+        return match pod.str_at("/spec/restartPolicy") {
+            "Never" => (Stage::Finish { exit_code: 1 }, options.finish_delay),
+            _ if waiting => (Stage::Restart, back_off(restarts)),
+            _ => (Stage::Crash, options.finish_delay),
+        };
+    }
+    match outcome(pod) {
+        Outcome::Runs => (Stage::Rest, Duration::ZERO),
+        Outcome::Fails => (Stage::Finish { exit_code: 1 }, options.finish_delay),
+        Outcome::Succeeds(time) => (Stage::Finish { exit_code: 0 }, time.unwrap_or(options.finish_delay)),
+    }
+}
+
+/// How long a crashed container waits: 10 s, doubled at each restart, at most 5 minutes.
+pub fn back_off(restarts: i64) -> Duration {
+    let doublings = u32::try_from(restarts.clamp(0, 5)).unwrap_or(0);
+    Duration::from_secs((10 << doublings).min(300))
+}
+
+enum Outcome {
+    Runs,
+    Fails,
+    Succeeds(Option<Duration>),
+}
+
+fn outcome(pod: &Object) -> Outcome {
+    if matches!(pod.str_at("/spec/restartPolicy"), "Always" | "") {
+        return Outcome::Runs;
+    }
+    let command = command_line(pod);
+    if fails(&command) {
+        return Outcome::Fails;
+    }
+    let of_job = pod.owner_references().iter().any(|o| o.kind == "Job");
+    if command.is_empty() && !of_job { Outcome::Runs } else { Outcome::Succeeds(sleep_time(&command)) }
+}
+
+/// `false`, or an `exit` with a code other than 0.
+fn fails(command: &str) -> bool {
+    let exits = command.match_indices("exit ").any(|(at, word)| matches!(command.as_bytes().get(at + word.len()), Some(b'1'..=b'9')));
+    exits || command == "false" || command.starts_with("false ")
+}
+
+/// The first `sleep N` in a command.
+fn sleep_time(command: &str) -> Option<Duration> {
+    command.match_indices("sleep ").find_map(|(at, word)| {
+        let rest = &command[at + word.len()..];
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let unit = rest[digits..].bytes().next().filter(|u| b"smh".contains(u)).map_or(0, |_| 1);
+        if digits == 0 { None } else { duration(&rest[..digits + unit]) }
+    })
+}
+
+/// Command and arguments of the first container, joined with spaces.
+pub fn command_line(pod: &Object) -> String {
+    let Some(first) = first_container(pod) else { return String::new() };
+    let mut all = words(first.get("command"));
+    all.extend(words(first.get("args")));
+    all.join(" ")
+}
+
+fn words(list: Option<&Value>) -> Vec<&str> {
+    list.and_then(Value::as_array).map(|l| l.iter().filter_map(Value::as_str).collect()).unwrap_or_default()
+}
+
+fn bad_image(image: &str) -> bool {
+    image.contains('!') || matches!(image, "test" | "latest")
+}
+
+/// Whether a readiness probe asks for a path that says it does not exist.
+pub fn probe_fails(pod: &Object) -> bool {
+    containers(pod).any(|c| c.pointer("/readinessProbe/httpGet/path").and_then(Value::as_str).is_some_and(|p| p.contains("does-not-exist")))
+}
+
+pub fn containers(pod: &Object) -> impl Iterator<Item = &Value> {
+    pod.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten()
+}
+
+fn first_container(pod: &Object) -> Option<&Value> {
+    containers(pod).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn pod(policy: &str, command: &[&str], owner: &str) -> Object {
+        let owners = if owner.is_empty() { json!([]) } else { json!([{"apiVersion": "x/v1", "kind": owner, "name": "o", "uid": "u"}]) };
+        Object::from_value(json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "d", "ownerReferences": owners},
+            "spec": {"restartPolicy": policy, "nodeName": "node-1", "containers": [{"name": "c", "image": "busybox", "command": command}]},
+            "status": {"phase": "Running"},
+        }))
+        .expect("a map")
+    }
+
+    #[test]
+    fn a_pod_lives_as_its_command_says() {
+        let ok = |ms| (Stage::Finish { exit_code: 0 }, Duration::from_millis(ms));
+        let bad = (Stage::Finish { exit_code: 1 }, Duration::from_millis(700));
+        let runs = (Stage::Rest, Duration::ZERO);
+        for (policy, command, owner, want) in [
+            ("Never", &["true"][..], "Job", ok(700)),
+            ("OnFailure", &["sleep", "5"], "", ok(5_000)),
+            ("Never", &["sh", "-c", "echo a; sleep 2m"], "", ok(120_000)),
+            ("Never", &["sh", "-c", "sleep x; sleep 3s"], "", ok(3_000)),
+            ("Never", &["sh", "-c", "sleep 1; exit 3"], "Job", bad),
+            ("Never", &["sh", "-c", "exit 0"], "Job", ok(700)),
+            ("Never", &["false"], "", bad),
+            ("Never", &["falsely"], "", ok(700)),
+            ("Always", &["false"], "ReplicaSet", runs),
+            ("Never", &[], "", runs),
+            ("Never", &[], "Job", ok(700)),
+        ] {
+            assert_eq!(stage(&pod(policy, command, owner), &SimOptions::default()), want, "{policy} {command:?} {owner}");
+        }
+    }
+
+    #[test]
+    fn the_annotation_asks_for_more() {
+        for (text, want) in [
+            ("slow=10s", Behaviour { slow: Some(Duration::from_secs(10)), ..Behaviour::default() }),
+            ("crash-loop", Behaviour { crash_loop: true, ..Behaviour::default() }),
+            ("never-ready, slow=500ms", Behaviour { never_ready: true, slow: Some(Duration::from_millis(500)), crash_loop: false }),
+            ("slow=soon,what", Behaviour::default()),
+        ] {
+            let mut p = pod("Always", &[], "");
+            p.set_annotation(BEHAVIOUR, text);
+            assert_eq!(behaviour(&p), want, "{text}");
+        }
+        assert_eq!(back_off(0), Duration::from_secs(10));
+        assert_eq!(back_off(2), Duration::from_secs(40));
+        assert_eq!(back_off(99), Duration::from_secs(300));
+    }
+}

@@ -1,0 +1,74 @@
+//! The life of a pod on a node that has no containers: a pure state machine.
+//!
+//! Main function: [`reconcile`]. A pod lives as its command says: `true` and `sleep N` succeed, `false` and `exit N` fail,
+//! no command (a server image) runs, an image name that cannot be parsed waits. [`BEHAVIOUR`] asks for more.
+
+mod life;
+mod logs;
+mod schedule;
+mod status;
+
+pub use life::{BEHAVIOUR, Behaviour, Stage, behaviour, stage};
+pub use logs::{container_logs, logs};
+pub use schedule::{NodeLoad, Verdict, refusal, schedule};
+pub use status::qos_class;
+
+use super::{
+    SimOptions,
+    plan::{Note, Plan},
+    store::Propagation,
+};
+use jiff::Timestamp;
+use tiphys_apimachinery::Object;
+
+/// What a pod's next step depends on besides the pod.
+pub struct PodWorld<'a> {
+    pub options: &'a SimOptions,
+    pub nodes: &'a [NodeLoad<'a>],
+    /// Names of claims the pod mounts that do not exist.
+    pub missing_claims: &'a [String],
+    /// When the pod's present stage was first seen.
+    pub since: Timestamp,
+    /// An address nobody else has.
+    pub free_ip: &'a str,
+    pub now: Timestamp,
+}
+
+/// The next step of one pod.
+pub fn reconcile(pod: &Object, world: &PodWorld<'_>) -> Plan {
+    let mut plan = Plan::default();
+    let (stage, delay) = stage(pod, world.options);
+    let due = world.since.saturating_add(delay).unwrap_or(Timestamp::MAX);
+    if due > world.now {
+        plan.wake_at(due);
+        return plan;
+    }
+    match stage {
+        Stage::Rest => {}
+        Stage::Bind => bind(&mut plan, pod, world),
+        Stage::Start => status::start(&mut plan, pod, world),
+        Stage::BadImage => status::bad_image(&mut plan, pod, world),
+        Stage::Finish { exit_code } => status::finish(&mut plan, pod, exit_code, world),
+        Stage::Crash => status::crash(&mut plan, pod, world),
+        Stage::Restart => status::restart(&mut plan, pod, world),
+        Stage::ReleaseFinalizers => {
+            let mut freed = pod.clone();
+            freed.set_finalizers(Vec::new());
+            plan.update(freed, None);
+        }
+        Stage::Stop => plan.delete_with(pod, Some(0), Propagation::Background, None),
+    }
+    plan
+}
+
+fn bind(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
+    match schedule(pod, world.nodes, world.missing_claims) {
+        Verdict::Node(name) => {
+            let message = format!("Successfully assigned {}/{} to {name}", pod.namespace(), pod.name());
+            let mut bound = pod.clone();
+            super::fields::set_spec(&mut bound, "nodeName", name.into());
+            plan.update(bound, Some(Note::normal("Scheduled", message)));
+        }
+        Verdict::Refused { reason, message } => status::unschedulable(plan, pod, reason, &message, world.now),
+    }
+}

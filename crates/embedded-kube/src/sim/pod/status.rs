@@ -1,0 +1,224 @@
+//! The status a node's kubelet would write at each step of a pod's life.
+
+use super::super::{
+    fields::{Cond, conditions, rfc3339, set_condition, text},
+    plan::{Note, Plan},
+};
+use super::{PodWorld, life};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use tiphys_apimachinery::Object;
+
+/// Quality of service, by the containers' CPU and memory requests and limits.
+pub fn qos_class(spec: &Value) -> &'static str {
+    let (mut any, mut all) = (false, true);
+    let lists = ["containers", "initContainers"].into_iter().filter_map(|l| spec.get(l)?.as_array());
+    for container in lists.flatten() {
+        for resource in ["cpu", "memory"] {
+            let request = container.pointer("/resources/requests").and_then(|r| r.get(resource));
+            let limit = container.pointer("/resources/limits").and_then(|r| r.get(resource));
+            any |= request.is_some() || limit.is_some();
+            all &= limit.is_some() && request.is_none_or(|r| Some(r) == limit);
+        }
+    }
+    match (any, all) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+/// How a container is, as its status says it.
+enum State<'a> {
+    Running,
+    Waiting { reason: &'a str, message: String },
+    Ended { exit_code: i64 },
+}
+
+fn status_map(pod: &Object) -> Map<String, Value> {
+    let mut status = pod.pointer("/status").and_then(Value::as_object).cloned().unwrap_or_default();
+    if pod.generation() > 0 {
+        status.insert("observedGeneration".into(), pod.generation().into());
+    }
+    if !status.contains_key("qosClass") {
+        status.insert("qosClass".into(), qos_class(pod.pointer("/spec").unwrap_or(&Value::Null)).into());
+    }
+    status
+}
+
+fn container_status(pod: &Object, container: &Value, old: Option<&Value>, state: &State<'_>, ready: bool, now: &str) -> Value {
+    let name = text(container, "name");
+    let id = format!("sim://{}/{name}", pod.uid());
+    let started = old.and_then(|o| o.pointer("/state/running/startedAt")).and_then(Value::as_str).unwrap_or(now);
+    let mut restarts = old.and_then(|o| o.get("restartCount")).and_then(Value::as_i64).unwrap_or(0);
+    let mut last = old.and_then(|o| o.get("lastState")).cloned().unwrap_or_else(|| json!({}));
+    let new_state = match state {
+        State::Running => {
+            if old.is_some_and(|o| o.pointer("/state/waiting").is_some()) {
+                restarts += 1;
+            }
+            json!({"running": {"startedAt": now}})
+        }
+        State::Waiting { reason, message } => {
+            if old.is_some_and(|o| o.pointer("/state/running").is_some()) {
+                last =
+                    json!({"terminated": {"exitCode": 1, "reason": "Error", "startedAt": started, "finishedAt": now, "containerID": id}});
+            }
+            json!({"waiting": {"reason": reason, "message": message}})
+        }
+        State::Ended { exit_code } => {
+            let reason = if *exit_code == 0 { "Completed" } else { "Error" };
+            json!({"terminated": {"exitCode": exit_code, "reason": reason, "startedAt": started, "finishedAt": now, "containerID": id}})
+        }
+    };
+    let made = !matches!(state, State::Waiting { reason: "InvalidImageName", .. });
+    let mut status = json!({
+        "name": name, "image": text(container, "image"), "imageID": if made { text(container, "image") } else { "" },
+        "ready": ready, "started": matches!(state, State::Running), "restartCount": restarts, "state": new_state, "lastState": last,
+    });
+    if made {
+        status["containerID"] = id.into();
+    }
+    status
+}
+
+fn container_statuses(pod: &Object, state: &State<'_>, ready: bool, now: &str) -> Value {
+    let old = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
+    let status = |c| {
+        let before = old.and_then(|l| l.iter().find(|o| text(o, "name") == text(c, "name")));
+        container_status(pod, c, before, state, ready, now)
+    };
+    life::containers(pod).map(status).collect()
+}
+
+fn init_statuses(pod: &Object, now: &str) -> Option<Value> {
+    let list = pod.pointer("/spec/initContainers").and_then(Value::as_array).filter(|l| !l.is_empty())?;
+    let status = |c| {
+        let sidecar = text(c, "restartPolicy") == "Always";
+        let state = if sidecar { State::Running } else { State::Ended { exit_code: 0 } };
+        container_status(pod, c, None, &state, true, now)
+    };
+    Some(list.iter().map(status).collect())
+}
+
+fn pod_conditions(pod: &Object, ready: bool, reason: &str, message: &str, now: Timestamp) -> Value {
+    let mut list = conditions(pod);
+    let initialized_reason = if reason == "PodCompleted" { reason } else { "" };
+    let mut set = |kind: &str, status, reason: &str, message: &str| set_condition(&mut list, Cond { kind, status, reason, message }, now);
+    set("PodReadyToStartContainers", !matches!(reason, "PodCompleted" | "PodFailed"), "", "");
+    set("Initialized", true, initialized_reason, "");
+    set("Ready", ready, reason, message);
+    set("ContainersReady", ready, reason, message);
+    set("PodScheduled", true, "", "");
+    for gate in pod.pointer("/spec/readinessGates").and_then(Value::as_array).into_iter().flatten() {
+        set(text(gate, "conditionType"), true, "", "");
+    }
+    Value::Array(list)
+}
+
+fn unready_message(pod: &Object) -> String {
+    let names: Vec<&str> = life::containers(pod).map(|c| text(c, "name")).collect();
+    format!("containers with unready status: [{}]", names.join(" "))
+}
+
+fn container_notes(pod: &Object) -> Vec<Note> {
+    let of_one = |c: &Value| {
+        let pulled = format!("Container image \"{}\" already present on machine and can be accessed by the pod", text(c, "image"));
+        [Note::normal("Pulled", pulled), Note::normal("Created", "Container created"), Note::normal("Started", "Container started")]
+    };
+    life::containers(pod).flat_map(of_one).collect()
+}
+
+fn addresses(status: &mut Map<String, Value>, pod: &Object, world: &PodWorld<'_>) {
+    let node = world.nodes.iter().find(|n| n.node.name() == pod.str_at("/spec/nodeName"));
+    let host = node.map_or("", |n| n.address());
+    if !host.is_empty() {
+        status.insert("hostIP".into(), host.into());
+        status.insert("hostIPs".into(), json!([{"ip": host}]));
+    }
+    let on_host = pod.pointer("/spec/hostNetwork").and_then(Value::as_bool).unwrap_or(false);
+    let ip = if on_host { host } else { world.free_ip };
+    if !status.contains_key("podIP") && !ip.is_empty() {
+        status.insert("podIP".into(), ip.into());
+        status.insert("podIPs".into(), json!([{"ip": ip}]));
+    }
+}
+
+/// The containers start.
+pub fn start(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
+    let now = rfc3339(world.now);
+    let behaviour = life::behaviour(pod);
+    let ready = !(behaviour.never_ready || behaviour.crash_loop || life::probe_fails(pod));
+    let message = unready_message(pod);
+    let (reason, message) = if ready { ("", "") } else { ("ContainersNotReady", message.as_str()) };
+    let mut status = status_map(pod);
+    status.insert("phase".into(), "Running".into());
+    status.insert("startTime".into(), now.clone().into());
+    status.insert("conditions".into(), pod_conditions(pod, ready, reason, message, world.now));
+    status.insert("containerStatuses".into(), container_statuses(pod, &State::Running, ready, &now));
+    if let Some(list) = init_statuses(pod, &now) {
+        status.insert("initContainerStatuses".into(), list);
+    }
+    addresses(&mut status, pod, world);
+    plan.status(pod, Value::Object(status), container_notes(pod));
+}
+
+/// The image name cannot be parsed: the containers wait, the pod stays Pending.
+pub fn bad_image(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
+    let now = rfc3339(world.now);
+    let waiting = State::Waiting { reason: "InvalidImageName", message: "couldn't parse image name".into() };
+    let mut status = status_map(pod);
+    status.insert("phase".into(), "Pending".into());
+    status.insert("startTime".into(), now.clone().into());
+    status.insert("conditions".into(), pod_conditions(pod, false, "ContainersNotReady", &unready_message(pod), world.now));
+    status.insert("containerStatuses".into(), container_statuses(pod, &waiting, false, &now));
+    addresses(&mut status, pod, world);
+    let failed =
+        |c: &Value| Note::warning("InspectFailed", format!("Failed to inspect image \"{}\": couldn't parse image name", text(c, "image")));
+    let notes = life::containers(pod).map(failed).chain([Note::warning("Failed", "Error: InvalidImageName")]).collect();
+    plan.status(pod, Value::Object(status), notes);
+}
+
+/// The containers end for good.
+pub fn finish(plan: &mut Plan, pod: &Object, exit_code: i64, world: &PodWorld<'_>) {
+    let now = rfc3339(world.now);
+    let (phase, reason) = if exit_code == 0 { ("Succeeded", "PodCompleted") } else { ("Failed", "PodFailed") };
+    let mut status = status_map(pod);
+    status.insert("phase".into(), phase.into());
+    status.insert("conditions".into(), pod_conditions(pod, false, reason, "", world.now));
+    status.insert("containerStatuses".into(), container_statuses(pod, &State::Ended { exit_code }, false, &now));
+    plan.status(pod, Value::Object(status), Vec::new());
+}
+
+/// The containers end with an error and will be started again.
+pub fn crash(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
+    let restarts = pod.i64_at("/status/containerStatuses/0/restartCount").unwrap_or(0);
+    let names: Vec<&str> = life::containers(pod).map(|c| text(c, "name")).collect();
+    let first = names.first().copied().unwrap_or("");
+    let place = format!("{}_{}({})", pod.name(), pod.namespace(), pod.uid());
+    let message = format!("back-off {}s restarting failed container={first} pod={place}", life::back_off(restarts).as_secs());
+    let waiting = State::Waiting { reason: "CrashLoopBackOff", message };
+    let mut status = status_map(pod);
+    status.insert("conditions".into(), pod_conditions(pod, false, "ContainersNotReady", &unready_message(pod), world.now));
+    status.insert("containerStatuses".into(), container_statuses(pod, &waiting, false, &rfc3339(world.now)));
+    let note = Note::warning("BackOff", format!("Back-off restarting failed container {first} in pod {place}"));
+    plan.status(pod, Value::Object(status), vec![note]);
+}
+
+/// The containers of a crashed pod run again.
+pub fn restart(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
+    let mut status = status_map(pod);
+    status.insert("containerStatuses".into(), container_statuses(pod, &State::Running, false, &rfc3339(world.now)));
+    plan.status(pod, Value::Object(status), container_notes(pod));
+}
+
+/// No node can take the pod now.
+pub fn unschedulable(plan: &mut Plan, pod: &Object, reason: &str, message: &str, now: Timestamp) {
+    let mut list = conditions(pod);
+    set_condition(&mut list, Cond { kind: "PodScheduled", status: false, reason, message }, now);
+    let mut status = status_map(pod);
+    status.insert("phase".into(), "Pending".into());
+    status.insert("conditions".into(), Value::Array(list));
+    let notes = if reason == "Unschedulable" { vec![Note::warning("FailedScheduling", message)] } else { Vec::new() };
+    plan.status(pod, Value::Object(status), notes);
+}

@@ -1,0 +1,80 @@
+//! Whom a change concerns.
+//!
+//! Main function: [`changed`]. It only puts keys into the queue; looking at one too many is harmless, at one too few is not.
+
+use super::{
+    engine::Engine,
+    kind::{Key, Kind},
+    store::SimStore,
+    workload::claim::{selects, selects_map},
+};
+use tiphys_apimachinery::Object;
+
+/// Queues all that may have to do something about an object's change; `new` is absent when it is gone.
+pub fn changed<S: SimStore>(engine: &mut Engine<S>, key: &Key, old: Option<&Object>, new: Option<&Object>) {
+    if new.is_some() {
+        engine.enqueue(key.clone());
+    }
+    for object in [old, new].into_iter().flatten() {
+        if let Some(owner) = object.controller_of()
+            && let Some(kind) = Kind::of_api_version(&owner.api_version, &owner.kind)
+        {
+            engine.enqueue(Key::new(kind, &key.namespace, &owner.name));
+        }
+    }
+    for other in concerned(engine, key, old, new) {
+        engine.enqueue(other);
+    }
+}
+
+fn concerned<S: SimStore>(engine: &Engine<S>, key: &Key, old: Option<&Object>, new: Option<&Object>) -> Vec<Key> {
+    let namespace = key.namespace.as_str();
+    let cache = &engine.cache;
+    let both = || [old, new].into_iter().flatten();
+    // The objects of a kind in this namespace for which `fits` holds.
+    let matching = |kind: Kind, fits: &dyn Fn(&Object) -> bool| -> Vec<Key> {
+        cache.in_namespace(kind, namespace).filter(|o| fits(o)).filter_map(|o| Key::of(o)).collect()
+    };
+    let orphan = new.filter(|o| o.controller_of().is_none());
+    let adopters = |kinds: &[Kind]| -> Vec<Key> {
+        let Some(orphan) = orphan else { return Vec::new() };
+        kinds.iter().flat_map(|kind| matching(*kind, &|o| selects(o.pointer("/spec/selector"), orphan))).collect()
+    };
+    let unscheduled = |pod: &Object| pod.str_at("/spec/nodeName").is_empty();
+    match key.kind {
+        Kind::Pod => {
+            let mut keys = matching(Kind::Service, &|s| both().any(|p| selects_map(s.pointer("/spec/selector"), p)));
+            keys.extend(adopters(&[Kind::ReplicaSet, Kind::StatefulSet, Kind::DaemonSet]));
+            keys
+        }
+        Kind::ReplicaSet => {
+            let mut keys = adopters(&[Kind::Deployment]);
+            keys.extend(scalers(engine, key));
+            keys
+        }
+        Kind::Deployment | Kind::StatefulSet => scalers(engine, key),
+        Kind::Node => {
+            let pods = cache.of_kind(Kind::Pod).filter(|p| unscheduled(p)).filter_map(|p| Key::of(p));
+            pods.chain(cache.of_kind(Kind::DaemonSet).filter_map(|d| Key::of(d))).collect()
+        }
+        Kind::PersistentVolumeClaim => {
+            let mut keys = if old.is_none() { matching(Kind::Pod, &unscheduled) } else { Vec::new() };
+            keys.extend(both().map(|c| Key::new(Kind::PersistentVolume, "", c.str_at("/spec/volumeName"))));
+            keys
+        }
+        Kind::PersistentVolume => both()
+            .map(|v| Key::new(Kind::PersistentVolumeClaim, v.str_at("/spec/claimRef/namespace"), v.str_at("/spec/claimRef/name")))
+            .collect(),
+        Kind::Endpoints => vec![Key::new(Kind::Service, namespace, &key.name)],
+        Kind::ServiceAccount | Kind::ConfigMap if new.is_none() => vec![Key::new(Kind::Namespace, "", namespace)],
+        _ => Vec::new(),
+    }
+}
+
+fn scalers<S: SimStore>(engine: &Engine<S>, key: &Key) -> Vec<Key> {
+    let all = engine.cache.in_namespace(Kind::HorizontalPodAutoscaler, &key.namespace);
+    let aims = |h: &&std::sync::Arc<Object>| {
+        h.str_at("/spec/scaleTargetRef/name") == key.name && h.str_at("/spec/scaleTargetRef/kind") == key.kind.name()
+    };
+    all.filter(aims).filter_map(|h| Key::of(h)).collect()
+}

@@ -1,0 +1,119 @@
+//! How many pods each ReplicaSet may have during a rollout and a scale.
+
+use super::super::super::{fields::status_i64, plan::Plan};
+use super::{MAX, Sets, Spec, available, scale_set, size};
+use std::sync::Arc;
+use tiphys_apimachinery::Object;
+
+/// The size of the new ReplicaSet, of `current` pods, that the surge allows.
+pub fn new_size(spec: &Spec<'_>, sets: &Sets, current: i64) -> i64 {
+    let room = spec.max_total() - sets.size();
+    if room <= 0 { current } else { current + room.min(spec.replicas - current) }
+}
+
+/// One step of a rolling update: first the new ReplicaSet grows; when it cannot, old ones shrink.
+pub fn step(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) {
+    let Some(new) = &sets.new else { return };
+    let current = size(new);
+    let wanted = if current > spec.replicas { spec.replicas } else { new_size(spec, sets, current) };
+    if wanted != current {
+        scale_set(plan, spec, new, wanted);
+        return;
+    }
+    shrink_old(plan, spec, sets, new);
+}
+
+fn shrink_old(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets, new: &Object) {
+    let old: Vec<&Arc<Object>> = sets.old.iter().filter(|s| size(s) > 0).collect();
+    if old.is_empty() {
+        return;
+    }
+    let min_available = spec.replicas - spec.max_unavailable;
+    let new_unavailable = size(new) - available(new);
+    let budget = sets.size() - min_available - new_unavailable;
+    if budget <= 0 {
+        return;
+    }
+    // Pods that do not work go first: that makes nothing less available.
+    let mut sizes: Vec<i64> = old.iter().map(|s| size(s)).collect();
+    let mut cleaned = 0;
+    for (set, planned) in old.iter().zip(&mut sizes) {
+        let unhealthy = (*planned - available(set)).max(0).min(budget - cleaned);
+        *planned -= unhealthy;
+        cleaned += unhealthy;
+    }
+    // Then those that the available ones can spare.
+    let mut spare = sets.all().map(|s| available(s)).sum::<i64>() - min_available;
+    for planned in &mut sizes {
+        let down = (*planned).min(spare.max(0));
+        *planned -= down;
+        spare -= down;
+    }
+    for (set, planned) in old.iter().zip(sizes) {
+        if planned != size(set) {
+            scale_set(plan, spec, set, planned);
+        }
+    }
+}
+
+/// Gives a changed size to the ReplicaSets: to the only active one wholly, in the middle of a rollout in proportion.
+pub fn scale_proportionally(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) {
+    let active: Vec<&Arc<Object>> = sets.all().filter(|s| size(s) > 0).collect();
+    let only = match active.as_slice() {
+        [] => sets.new.as_ref().or(sets.old.last()),
+        [one] => Some(*one),
+        _ => None,
+    };
+    if let Some(set) = only {
+        scale_set(plan, spec, set, spec.replicas);
+        return;
+    }
+    if let Some(new) = &sets.new
+        && size(new) == spec.replicas
+        && available(new) == spec.replicas
+    {
+        for set in sets.old.iter().filter(|s| size(s) > 0) {
+            scale_set(plan, spec, set, 0);
+        }
+        return;
+    }
+    let total: i64 = active.iter().map(|s| size(s)).sum();
+    let allowed = if spec.replicas > 0 { spec.max_total() } else { 0 };
+    let mut to_add = allowed - total;
+    // Larger ones take their part first; on a tie, the newer when growing, the older when shrinking.
+    let mut order = active;
+    order.sort_by_key(|s| size(s));
+    if to_add > 0 {
+        order.reverse();
+    } else {
+        order.sort_by_key(|s| std::cmp::Reverse(size(s)));
+    }
+    let mut sizes: Vec<i64> = Vec::with_capacity(order.len());
+    for set in &order {
+        let part = fraction(spec, set);
+        let part = if to_add > 0 { part.clamp(0, to_add) } else { part.clamp(to_add, 0) };
+        to_add -= part;
+        sizes.push(size(set) + part);
+    }
+    if let Some(first) = sizes.first_mut() {
+        // What rounding left over.
+        *first = (*first + to_add).max(0);
+    }
+    for (set, planned) in order.into_iter().zip(sizes) {
+        scale_set(plan, spec, set, planned);
+    }
+}
+
+/// The change of one ReplicaSet's size that keeps its part of the whole.
+fn fraction(spec: &Spec<'_>, set: &Object) -> i64 {
+    if spec.replicas == 0 {
+        return -size(set);
+    }
+    let noted = set.annotation(MAX).and_then(|m| m.parse::<i64>().ok()).filter(|m| *m > 0);
+    let before = noted.unwrap_or_else(|| status_i64(spec.object, "replicas"));
+    if before == 0 {
+        return 0;
+    }
+    let product = size(set) * spec.max_total();
+    (2 * product + before).div_euclid(2 * before) - size(set)
+}
