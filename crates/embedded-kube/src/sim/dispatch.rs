@@ -83,9 +83,9 @@ impl<S: SimStore> Engine<S> {
     }
 
     fn plan_pod(&mut self, key: &Key, object: &Object, now: Timestamp) -> Plan {
-        let (stage, _) = pod::stage(object, &self.options);
+        let (stage, delay) = pod::stage(object, &self.options);
         let since = self.since(key, object.uid(), Marker::Pod(stage), now);
-        let free_ip = if matches!(stage, Stage::Start | Stage::BadImage) {
+        let free_ip = if matches!(stage, Stage::Start | Stage::BadImage) && since.saturating_add(delay).is_ok_and(|due| due <= now) {
             self.free_address(object.str_at("/spec/nodeName"))
         } else {
             String::new()

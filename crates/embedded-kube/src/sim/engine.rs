@@ -97,6 +97,11 @@ impl<S: SimStore> Engine<S> {
         &mut self.feed
     }
 
+    /// How many objects are kept in memory.
+    pub fn known(&self) -> usize {
+        self.cache.keys().count()
+    }
+
     /// When something is to be done even if nothing changes.
     pub fn next_wake(&self) -> Option<Timestamp> {
         self.timers.first().map(|(at, _)| *at)
