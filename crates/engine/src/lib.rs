@@ -3,12 +3,17 @@
 //! Main types: [`types::Comparison`] (the cluster against Git) and what `sync` makes of it. It must not know how objects are
 //! rendered, read, watched or written, and has no clock: the time is an argument.
 
+pub mod compare;
+pub mod diff;
 pub mod error;
 mod gojson;
 pub mod health;
 pub mod marks;
+pub mod normalize;
 mod pattern;
 pub mod permit;
+pub mod spec;
 pub mod sync;
 pub mod track;
+pub mod tree;
 pub mod types;

@@ -6,9 +6,9 @@ pub fn path_match(pattern: &str, text: &str) -> bool {
     matches(&pattern.chars().collect::<Vec<_>>(), &text.chars().collect::<Vec<_>>())
 }
 
-/// A glob of the settings, where `*` stands for any text.
+/// A glob of the settings and of projects: `*` stands for any text, `{a,b}` for one of several.
 pub fn glob(pattern: &str, text: &str) -> bool {
-    path_match(pattern, text)
+    tiphys_gocompat::glob::matches(pattern, text, &[])
 }
 
 fn matches(mut pattern: &[char], mut text: &[char]) -> bool {

@@ -21,9 +21,12 @@ pub fn kind(project: &ProjectRules, gk: &GroupKind, name: &str, namespaced: bool
 
 /// Whether the project permits to look after this live object: its kind, and the namespace it is in.
 pub fn live(rules: &CompareRules, object: &Object) -> bool {
-    let namespace = object.namespace();
-    let gk = GroupKind::new(object.group(), object.kind());
-    kind(&rules.project, &gk, object.name(), !namespace.is_empty())
+    resource(rules, object.group(), object.kind(), object.namespace(), object.name())
+}
+
+/// As [`live`], by the names alone.
+pub fn resource(rules: &CompareRules, group: &str, kind: &str, namespace: &str, name: &str) -> bool {
+    self::kind(&rules.project, &GroupKind::new(group, kind), name, !namespace.is_empty())
         && (namespace.is_empty() || destination(&rules.project, &rules.dest_server, &rules.dest_name, namespace))
 }
 

@@ -102,11 +102,16 @@ pub fn is_marked_for_itself(live: &Object, desired: Option<&Object>, tracking: &
     }
 }
 
+/// Whether [`forgive_method_change`] could have something to do; it needs a copy of the live object.
+pub fn needs_forgiveness(live: &Object, tracking: &Tracking) -> bool {
+    let labelled = live.label(&tracking.label_key).is_some_and(|l| !l.is_empty());
+    tracking.method != TrackingMethod::Label && labelled && !is_crd(live)
+}
+
 /// Takes away differences that come from a change of the tracking method alone: a live object that was applied when the label was the
 /// mark has no annotation yet, and has a label that is no longer wanted.
 pub fn forgive_method_change(desired: &Object, live: &mut Object, tracking: &Tracking) {
-    let labelled = live.label(&tracking.label_key).is_some_and(|l| !l.is_empty());
-    if tracking.method == TrackingMethod::Label || !labelled || is_crd(live) {
+    if !needs_forgiveness(live, tracking) {
         return;
     }
     if live.annotation(TRACKING_ID).is_none_or(str::is_empty) {

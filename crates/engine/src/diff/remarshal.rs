@@ -1,0 +1,142 @@
+//! An object as Go writes it after reading it into a type: empty values are gone, quantities have their canonical form.
+//!
+//! Main function: [`remarshal`]. Without it, `hostNetwork: false` in Git, which no API server ever answers, would be drift for ever.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Map, Value};
+use std::{borrow::Cow, collections::HashMap, sync::OnceLock};
+use tiphys_apimachinery::{
+    quantity,
+    schema::{ScalarKind, TypeKind, TypeRef},
+};
+
+const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+const GO_FIELDS: &str = include_str!("go_fields.txt");
+
+/// How the fields of a type are written.
+struct GoFields {
+    /// Plain values that are left out when zero.
+    omitted: Vec<&'static str>,
+    /// Lists, maps and pointers that are written even when empty.
+    kept: Vec<&'static str>,
+}
+
+fn go_fields(name: &str) -> Option<&'static GoFields> {
+    static TABLE: OnceLock<HashMap<String, GoFields>> = OnceLock::new();
+    let table = TABLE.get_or_init(|| {
+        let lines = GO_FIELDS.lines().filter(|l| !l.starts_with('#'));
+        let read = |line: &'static str| {
+            let (name, fields) = line.split_once('|')?;
+            let (omitted, kept) = fields.split_once('|')?;
+            let full = match name.split_at(1) {
+                ("~", rest) => format!("io.k8s.api.{rest}"),
+                ("^", rest) => format!("io.k8s.apimachinery.pkg.apis.meta.v1.{rest}"),
+                _ => name.to_owned(),
+            };
+            Some((full, GoFields { omitted: omitted.split(' ').collect(), kept: kept.split(' ').collect() }))
+        };
+        lines.filter_map(read).collect()
+    });
+    table.get(name)
+}
+
+/// `None` when the object cannot be read into the type: a field is unknown, or has a value of another type. Such an object is compared
+/// as it is.
+pub fn remarshal(object: &Value, ty: TypeRef<'_>) -> Option<Value> {
+    value(object, ty, true).map(Cow::into_owned)
+}
+
+/// Whether an object can be read into the type when fields that the type does not have are skipped.
+pub fn is_readable(object: &Value, ty: TypeRef<'_>) -> bool {
+    value(object, ty, false).is_some()
+}
+
+fn value<'a>(value: &'a Value, ty: TypeRef<'_>, strict: bool) -> Option<Cow<'a, Value>> {
+    if value.is_null() {
+        return Some(Cow::Borrowed(value));
+    }
+    match ty.kind() {
+        TypeKind::Object => object(value.as_object()?, ty, strict).map(Cow::Owned),
+        TypeKind::Map => {
+            let values = ty.values();
+            let mut out = Map::new();
+            for (key, v) in value.as_object()? {
+                let v = values.map_or(Some(Cow::Borrowed(v)), |values| self::value(v, values, strict))?;
+                let text = matches!(values.map(|t| (t.kind(), t.format())), Some((TypeKind::Scalar(ScalarKind::String), None)));
+                out.insert(key.clone(), if v.is_null() && text { "".into() } else { v.into_owned() });
+            }
+            Some(Cow::Owned(out.into()))
+        }
+        TypeKind::List => {
+            let items = value.as_array()?;
+            let Some(ty) = ty.items() else { return Some(Cow::Borrowed(value)) };
+            let items: Option<Vec<Value>> = items.iter().map(|i| self::value(i, ty, strict).map(Cow::into_owned)).collect();
+            items.map(|items| Cow::Owned(items.into()))
+        }
+        TypeKind::Scalar(kind) => scalar(value, kind, ty),
+        TypeKind::Any => Some(Cow::Borrowed(value)),
+    }
+}
+
+fn scalar<'a>(value: &'a Value, kind: ScalarKind, ty: TypeRef<'_>) -> Option<Cow<'a, Value>> {
+    if ty.name() == Some(QUANTITY) {
+        return quantity::canonical(value).map(|text| Cow::Owned(text.into()));
+    }
+    let fits = match kind {
+        ScalarKind::String if ty.format() == Some("byte") => STANDARD.decode(value.as_str()?.replace(['\n', '\r'], "")).is_ok(),
+        ScalarKind::String => value.is_string(),
+        ScalarKind::Integer => value.is_i64() || value.is_u64(),
+        ScalarKind::Number => value.is_number(),
+        ScalarKind::Boolean => value.is_boolean(),
+        ScalarKind::IntOrString => value.is_string() || value.is_i64(),
+    };
+    fits.then_some(Cow::Borrowed(value))
+}
+
+fn object(map: &Map<String, Value>, ty: TypeRef<'_>, strict: bool) -> Option<Value> {
+    let names = ty.name().and_then(go_fields);
+    let mut out = Map::new();
+    for (key, v) in map {
+        let Some(field) = ty.field(key) else {
+            if strict {
+                return None;
+            }
+            continue;
+        };
+        let written = value(v, field, strict)?;
+        let keep = match &*written {
+            Value::Null => names.is_some_and(|n| n.kept.contains(&key.as_str())),
+            Value::Array(list) if list.is_empty() => names.is_some_and(|n| n.kept.contains(&key.as_str())),
+            Value::Object(m) if m.is_empty() && field.kind() == TypeKind::Map => names.is_some_and(|n| n.kept.contains(&key.as_str())),
+            other => !(is_zero(other) && names.is_some_and(|n| n.omitted.contains(&key.as_str()))),
+        };
+        if keep {
+            out.insert(key.clone(), written.into_owned());
+        }
+    }
+    Some(out.into())
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.is_empty(),
+        Value::Bool(flag) => !flag,
+        Value::Number(n) => n.as_f64() == Some(0.0),
+        _ => false,
+    }
+}
+
+/// Takes out of `live` every field that `config` does not have. Elements of lists are taken pairwise; those beyond the end stay.
+pub fn remove_unnamed(config: &Value, live: &Value) -> Value {
+    match (config, live) {
+        (Value::Object(config), Value::Object(live)) => {
+            let both = config.iter().filter_map(|(key, c)| Some((key.clone(), remove_unnamed(c, live.get(key)?))));
+            Value::Object(both.collect())
+        }
+        (Value::Array(config), Value::Array(live)) => {
+            let pairs = live.iter().enumerate().map(|(i, l)| config.get(i).map_or_else(|| l.clone(), |c| remove_unnamed(c, l)));
+            Value::Array(pairs.collect())
+        }
+        _ => live.clone(),
+    }
+}

@@ -1,0 +1,5 @@
+//! From rendered objects to comparable ones: [`targets`] for what Git wants as a whole, [`object`] for one object before it is compared.
+
+pub mod object;
+pub mod secret;
+pub mod targets;

@@ -1,0 +1,69 @@
+//! What an object shows in the tree besides its name and health.
+//!
+//! Main function: [`of`]. One object at a time; it is called when the object is read, so that the object need not be kept.
+
+use super::{network, pod};
+use tiphys_api::resource::{InfoItem, ResourceNetworkingInfo};
+use tiphys_apimachinery::Object;
+
+const LINK_PREFIX: &str = "link.argocd.argoproj.io/";
+const MANAGED_BY_URL: &str = "argocd.argoproj.io/managed-by-url";
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Info {
+    pub items: Vec<InfoItem>,
+    pub networking: Option<ResourceNetworkingInfo>,
+    /// Sorted, without duplicates.
+    pub images: Vec<String>,
+}
+
+impl Info {
+    pub(super) fn push(&mut self, name: &str, value: impl Into<String>) {
+        self.items.push(InfoItem { name: name.to_owned(), value: value.into() });
+    }
+}
+
+/// `None` when there is nothing to show.
+pub fn of(object: &Object) -> Option<Info> {
+    let mut info = Info::default();
+    let revision = revision(object);
+    if revision > 0 {
+        info.push("Revision", format!("Rev:{revision}"));
+    }
+    let links = links(object);
+    if !links.is_empty() {
+        info.networking = Some(ResourceNetworkingInfo { external_urls: links, ..Default::default() });
+    }
+    match (object.group(), object.kind()) {
+        ("", "Pod") => pod::fill(object, &mut info),
+        ("", "Service") => network::service(object, &mut info),
+        ("extensions" | "networking.k8s.io", "Ingress") => network::ingress(object, &mut info),
+        ("argoproj.io", "Application") => {
+            if let Some(url) = object.annotation(MANAGED_BY_URL) {
+                info.push("managed-by-url", url);
+            }
+        }
+        _ => {}
+    }
+    (info != Info::default()).then_some(info)
+}
+
+/// The revision of a rollout: of a ReplicaSet or Rollout by annotation, of a ControllerRevision by field.
+fn revision(object: &Object) -> i64 {
+    let annotated = ["deployment.kubernetes.io/revision", "rollout.argoproj.io/revision"].iter().find_map(|name| object.annotation(name));
+    match annotated {
+        Some(text) => text.parse().unwrap_or(0),
+        None => object.i64_at("/revision").unwrap_or(0),
+    }
+}
+
+/// Addresses that people wrote onto the object, as `url` or `title|url`. Anything but http(s) is left out: it would run in the browser.
+fn links(object: &Object) -> Vec<String> {
+    let written = object.annotations().into_iter().filter(|(key, _)| key.starts_with(LINK_PREFIX));
+    let safe = |value: &String| {
+        let url = value.split_once('|').map_or(value.as_str(), |(_, url)| url);
+        let scheme = url.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+        url.is_empty() || matches!(scheme.as_deref(), Some("http" | "https"))
+    };
+    written.map(|(_, value)| value).filter(safe).collect()
+}

@@ -1,0 +1,147 @@
+//! The resource tree of an Application: its resources, what they made, and what each tells of itself.
+//!
+//! Main functions: [`build`] for the tree, [`info::of`] for what one object shows. It must not know where live objects are kept: the
+//! children of an object are asked for by its uid.
+
+pub mod info;
+mod network;
+mod pod;
+
+use crate::{
+    health, permit,
+    types::{CompareRules, Entry, Health},
+};
+use info::Info;
+use std::collections::{BTreeMap, BTreeSet};
+use tiphys_api::resource::{ApplicationTree, ResourceNode, ResourceRef};
+use tiphys_apimachinery::{Gvk, Object};
+
+/// What owns what owns what: deeper chains do not exist, but circles could.
+const DEPTH_LIMIT: usize = 32;
+
+/// The tree below the entries. `children` has the nodes of the objects that an object (by its uid) owns; their `parent_refs` are set here.
+/// What the project does not permit is left out with everything below it.
+pub fn build(entries: &[Entry], rules: &CompareRules, children: &dyn Fn(&str) -> Vec<ResourceNode>) -> ApplicationTree {
+    let mut builder = Builder { rules, children, nodes: Vec::new(), by_uid: BTreeMap::new() };
+    for entry in entries {
+        match (&entry.live, &entry.desired) {
+            (Some(live), _) => builder.add(node(live), None, 0),
+            (None, Some(desired)) => builder.nodes.push(missing(desired)),
+            (None, None) => {}
+        }
+    }
+    ApplicationTree { nodes: builder.nodes, ..ApplicationTree::default() }
+}
+
+/// The node of a live object, with its owners as parents.
+pub fn node(live: &Object) -> ResourceNode {
+    let created = live.creation_timestamp().parse::<jiff::Timestamp>().ok();
+    let health = health::of(live);
+    let mut node = node_of(reference(live), live.resource_version(), created, health.as_ref(), info::of(live).as_ref());
+    node.parent_refs = live.owner_references().iter().map(|owner| owner_reference(live, owner)).collect();
+    node
+}
+
+/// A node from what a cache keeps of an object.
+pub fn node_of(
+    resource_ref: ResourceRef,
+    resource_version: &str,
+    created: Option<jiff::Timestamp>,
+    health: Option<&Health>,
+    info: Option<&Info>,
+) -> ResourceNode {
+    let info = info.cloned().unwrap_or_default();
+    ResourceNode {
+        resource_ref,
+        resource_version: resource_version.to_owned(),
+        created_at: created.map(Into::into),
+        health: health.map(api_health),
+        info: info.items,
+        networking_info: info.networking,
+        images: info.images,
+        ..ResourceNode::default()
+    }
+}
+
+/// Images and external addresses of a tree; sorted, without duplicates.
+pub fn summary(tree: &ApplicationTree) -> (Vec<String>, Vec<String>) {
+    let (mut images, mut urls) = (BTreeSet::new(), BTreeSet::new());
+    for node in &tree.nodes {
+        images.extend(node.images.iter().cloned());
+        urls.extend(node.networking_info.iter().flat_map(|n| n.external_urls.iter().cloned()));
+    }
+    (images.into_iter().collect(), urls.into_iter().collect())
+}
+
+/// As [`summary`], of live objects without what they own.
+pub fn summary_of<'a>(objects: impl Iterator<Item = &'a Object>) -> (Vec<String>, Vec<String>) {
+    let (mut images, mut urls) = (BTreeSet::new(), BTreeSet::new());
+    for info in objects.filter_map(info::of) {
+        images.extend(info.images);
+        urls.extend(info.networking.into_iter().flat_map(|n| n.external_urls));
+    }
+    (images.into_iter().collect(), urls.into_iter().collect())
+}
+
+/// The identity of an object as readers get it.
+pub fn reference(object: &Object) -> ResourceRef {
+    let Gvk { group, version, kind } = object.gvk();
+    let (namespace, name, uid) = (object.namespace().to_owned(), object.name().to_owned(), object.uid().to_owned());
+    ResourceRef { group, version, kind, namespace, name, uid }
+}
+
+/// A health as readers get it.
+pub fn api_health(health: &Health) -> tiphys_api::status::HealthStatus {
+    tiphys_api::status::HealthStatus {
+        status: health.status.as_str().to_owned(),
+        message: health.message.clone(),
+        last_transition_time: None,
+    }
+}
+
+fn owner_reference(object: &Object, owner: &tiphys_apimachinery::OwnerReference) -> ResourceRef {
+    let Gvk { group, version, kind } = Gvk::from_api_version(&owner.api_version, &owner.kind);
+    ResourceRef { group, version, kind, namespace: object.namespace().to_owned(), name: owner.name.clone(), uid: owner.uid.clone() }
+}
+
+fn missing(desired: &Object) -> ResourceNode {
+    let health = tiphys_api::status::HealthStatus { status: "Missing".to_owned(), ..Default::default() };
+    ResourceNode { resource_ref: reference(desired), health: Some(health), ..ResourceNode::default() }
+}
+
+struct Builder<'a> {
+    rules: &'a CompareRules,
+    children: &'a dyn Fn(&str) -> Vec<ResourceNode>,
+    nodes: Vec<ResourceNode>,
+    by_uid: BTreeMap<String, usize>,
+}
+
+impl Builder<'_> {
+    fn add(&mut self, mut node: ResourceNode, parent: Option<&ResourceRef>, depth: usize) {
+        let this = node.resource_ref.clone();
+        if let Some(index) = self.by_uid.get(&this.uid) {
+            // A second owner, or a resource that is managed and owned at once.
+            let known = &mut self.nodes[*index].parent_refs;
+            known.extend(parent.filter(|p| !known.iter().any(|k| k.uid == p.uid)).cloned());
+            return;
+        }
+        if depth > DEPTH_LIMIT || !permit::resource(self.rules, &this.group, &this.kind, &this.namespace, &this.name) {
+            return;
+        }
+        if let Some(parent) = parent {
+            node.parent_refs = vec![parent.clone()];
+        }
+        if this.uid.is_empty() {
+            self.nodes.push(node);
+            return;
+        }
+        self.by_uid.insert(this.uid.clone(), self.nodes.len());
+        self.nodes.push(node);
+        for child in (self.children)(&this.uid) {
+            self.add(child, Some(&this), depth + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
