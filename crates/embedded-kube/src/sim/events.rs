@@ -130,10 +130,10 @@ fn new_event(object: &Object, note: &Note, now: Timestamp, serial: u64) -> Objec
     if let serde_json::Value::Object(fields) = body {
         event.0.extend(fields);
     }
-    if object.namespace().is_empty() {
-        if let Some(serde_json::Value::Object(about)) = event.0.get_mut("involvedObject") {
-            about.remove("namespace");
-        }
+    if object.namespace().is_empty()
+        && let Some(serde_json::Value::Object(about)) = event.0.get_mut("involvedObject")
+    {
+        about.remove("namespace");
     }
     event
 }

@@ -22,6 +22,12 @@ impl RegistryStore {
     pub fn new(registry: Registry) -> Self {
         Self { registry, options: WriteOptions::manager("kube-controller-manager") }
     }
+
+    /// The registry's revision: it stands still while nobody writes.
+    #[cfg(test)]
+    pub fn revision(&self) -> u64 {
+        self.registry.revision()
+    }
 }
 
 fn gvr(kind: Kind) -> Gvr {

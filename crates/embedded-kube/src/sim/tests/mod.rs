@@ -2,6 +2,7 @@
 
 mod fake;
 mod pods;
+mod registry;
 mod services;
 mod workloads;
 
