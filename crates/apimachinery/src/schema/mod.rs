@@ -239,6 +239,11 @@ impl<'a> TypeRef<'a> {
         }
     }
 
+    /// The type of a field that is declared by name; the keys of a map are not.
+    pub fn named_field(&self, name: &str) -> Option<TypeRef<'a>> {
+        self.field_entry(name).map(|f| TypeRef::at(self.schema, f.node))
+    }
+
     fn field_slice(&self) -> &'a [Field] {
         match self.target.shape {
             Shape::Object { first, count, .. } => &self.schema.fields[first as usize..(first + count) as usize],

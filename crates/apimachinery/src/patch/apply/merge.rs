@@ -1,0 +1,158 @@
+//! Merges an applied configuration over a live value, and takes fields out of a value.
+
+use super::{
+    fieldset::FieldSet,
+    path::PathElement,
+    types::{Form, Ty},
+};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// The live value with what the configuration says.
+pub(super) fn merge(live: &Value, config: &Value, ty: Ty<'_>) -> Result<Value, String> {
+    match (ty.form(live), ty.form(config)) {
+        (Form::Map, Form::Map) => match (live, config) {
+            (Value::Object(live), Value::Object(config)) => merge_maps(live, config, ty),
+            // A null for a map takes nothing away; null over null, or a map over null, is the configuration.
+            (Value::Object(fields), Value::Null) if !fields.is_empty() => Ok(live.clone()),
+            _ => Ok(config.clone()),
+        },
+        (Form::List, Form::List) => match (live, config) {
+            (Value::Array(live), Value::Array(config)) if !(live.is_empty() && config.is_empty()) => merge_lists(live, config, ty),
+            (Value::Array(items), Value::Null) if !items.is_empty() => Ok(live.clone()),
+            _ => Ok(config.clone()),
+        },
+        _ => Ok(config.clone()),
+    }
+}
+
+fn merge_maps(live: &Map<String, Value>, config: &Map<String, Value>, ty: Ty<'_>) -> Result<Value, String> {
+    let mut merged = live.clone();
+    for (key, new) in config {
+        let value = match merged.get(key) {
+            Some(old) => {
+                merge(old, new, ty.field(key)).map_err(|e| format!(".{key}{}{e}", if e.starts_with(['.', '[']) { "" } else { ": " }))?
+            }
+            None => new.clone(),
+        };
+        merged.insert(key.clone(), value);
+    }
+    Ok(Value::Object(merged))
+}
+
+/// Elements in the configuration's order, with those that only the live list has kept beside their neighbours.
+fn merge_lists(live: &[Value], config: &[Value], ty: Ty<'_>) -> Result<Value, String> {
+    let (live_steps, live_items) = index(live, ty, true)?;
+    let (config_steps, config_items) = index(config, ty, false)?;
+    let mut shared: VecDeque<&PathElement> = config_steps.iter().filter(|s| live_items.contains_key(s)).collect();
+    let mut next_shared = shared.pop_front();
+    let mut done: BTreeSet<&PathElement> = BTreeSet::new();
+    let mut merged = Vec::with_capacity(live.len().max(config.len()));
+    let combine = |step: &PathElement| -> Result<Value, String> {
+        match (live_items.get(step).copied().flatten(), config_items.get(step).copied().flatten()) {
+            (Some(old), Some(new)) => merge(old, new, ty.items()).map_err(|e| format!("{step}{e}")),
+            (_, new) => Ok(new.cloned().unwrap_or(Value::Null)),
+        }
+    };
+    let (mut l, mut c) = (0, 0);
+    while l < live_steps.len() || c < config_steps.len() {
+        if let (Some(old), Some(new)) = (live_steps.get(l), config_steps.get(c)) {
+            if old == new {
+                done.insert(new);
+                merged.push(combine(new)?);
+                (l, c) = (l + 1, c + 1);
+                next_shared = shared.pop_front();
+                continue;
+            }
+            if config_items.contains_key(old) && next_shared.is_some_and(|s| s != old) {
+                // It comes later, at its place in the configuration.
+                l += 1;
+                continue;
+            }
+        }
+        if let Some(old) = live_steps.get(l) {
+            if !config_items.contains_key(old) {
+                merged.push(live[l].clone());
+                l += 1;
+                continue;
+            }
+            if done.contains(old) {
+                l += 1;
+            }
+        }
+        if let Some(new) = config_steps.get(c) {
+            done.insert(new);
+            merged.push(combine(new)?);
+            c += 1;
+            if next_shared == Some(new) {
+                next_shared = shared.pop_front();
+            }
+        }
+    }
+    Ok(Value::Array(merged))
+}
+
+type Index<'v> = (Vec<PathElement>, BTreeMap<PathElement, Option<&'v Value>>);
+
+/// The elements' steps, and the value at each; None for one that the list has twice.
+fn index<'v>(list: &'v [Value], ty: Ty<'_>, duplicates: bool) -> Result<Index<'v>, String> {
+    let mut steps = Vec::with_capacity(list.len());
+    let mut items: BTreeMap<PathElement, Option<&Value>> = BTreeMap::new();
+    for (i, item) in list.iter().enumerate() {
+        let step = ty.element(item).map_err(|e| format!(": element {i}: {e}"))?;
+        match items.get_mut(&step) {
+            Some(_) if !duplicates => return Err(format!(": duplicate entries for key {step}")),
+            Some(known) => *known = None,
+            None => {
+                items.insert(step.clone(), Some(item));
+            }
+        }
+        steps.push(step);
+    }
+    Ok((steps, items))
+}
+
+/// The value without the fields in `remove`. A map or list that loses its last field is gone, too (None).
+pub(super) fn without(value: &Value, remove: &FieldSet, ty: Ty<'_>) -> Option<Value> {
+    match (ty.form(value), value) {
+        (Form::Map, Value::Object(map)) if !map.is_empty() => {
+            let mut kept = Map::new();
+            for (key, value) in map {
+                // Built only to look the field up; most objects have few fields to remove.
+                let step = PathElement::Field(key.clone());
+                if remove.members.contains(&step) {
+                    continue;
+                }
+                match remove.children.get(&step) {
+                    None => {
+                        kept.insert(key.clone(), value.clone());
+                    }
+                    Some(below) => {
+                        if let Some(value) = without(value, below, ty.field(key)) {
+                            kept.insert(key.clone(), value);
+                        }
+                    }
+                }
+            }
+            (!kept.is_empty()).then_some(Value::Object(kept))
+        }
+        (Form::List, Value::Array(list)) if !list.is_empty() => {
+            let mut kept = Vec::with_capacity(list.len());
+            for item in list {
+                let Ok(step) = ty.element(item) else {
+                    kept.push(item.clone());
+                    continue;
+                };
+                if remove.members.contains(&step) {
+                    continue;
+                }
+                match remove.children.get(&step) {
+                    None => kept.push(item.clone()),
+                    Some(below) => kept.extend(without(item, below, ty.items())),
+                }
+            }
+            (!kept.is_empty()).then_some(Value::Array(kept))
+        }
+        _ => Some(value.clone()),
+    }
+}

@@ -1,0 +1,147 @@
+//! One step of a field path, as managedFields write it: `f:spec`, `k:{"name":"web"}`, `v:"a"`, `i:0`.
+//!
+//! Main type: [`PathElement`].
+
+use serde_json::{Map, Number, Value};
+use std::{cmp::Ordering, fmt};
+
+/// A field, an element of a keyed list (its keys, sorted by name), an element of a set, or an index.
+#[derive(Debug, Clone)]
+pub enum PathElement {
+    Field(String),
+    Key(Vec<(String, Value)>),
+    Value(Value),
+    Index(i64),
+}
+
+impl PathElement {
+    /// Reads `f:name`, `k:{...}`, `v:...` or `i:n`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (kind, rest) = text.split_once(':')?;
+        match kind {
+            "f" => Some(Self::Field(rest.to_owned())),
+            "k" => match serde_json::from_str(rest).ok()? {
+                Value::Object(map) => Some(Self::Key(map.into_iter().collect())),
+                _ => None,
+            },
+            "v" => serde_json::from_str(rest).ok().map(Self::Value),
+            "i" => rest.parse().ok().map(Self::Index),
+            _ => None,
+        }
+    }
+
+    /// The text that [`PathElement::parse`] reads.
+    pub fn serialize(&self) -> String {
+        match self {
+            Self::Field(name) => format!("f:{name}"),
+            Self::Key(fields) => {
+                let map: Map<String, Value> = fields.iter().cloned().collect();
+                format!("k:{}", Value::Object(map))
+            }
+            Self::Value(value) => format!("v:{value}"),
+            Self::Index(i) => format!("i:{i}"),
+        }
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Field(_) => 0,
+            Self::Key(_) => 1,
+            Self::Value(_) => 2,
+            Self::Index(_) => 3,
+        }
+    }
+}
+
+/// As conflicts print it: `.spec`, `[name="web"]`, `[="a"]`, `[0]`.
+impl fmt::Display for PathElement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field(name) => write!(f, ".{name}"),
+            Self::Key(fields) => {
+                f.write_str("[")?;
+                for (i, (name, value)) in fields.iter().enumerate() {
+                    write!(f, "{}{name}={value}", if i > 0 { "," } else { "" })?;
+                }
+                f.write_str("]")
+            }
+            Self::Value(value) => write!(f, "[={value}]"),
+            Self::Index(i) => write!(f, "[{i}]"),
+        }
+    }
+}
+
+impl Ord for PathElement {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Field(a), Self::Field(b)) => a.cmp(b),
+            (Self::Key(a), Self::Key(b)) => {
+                let pairs = a.iter().zip(b).map(|((an, av), (bn, bv))| an.cmp(bn).then_with(|| compare_values(av, bv)));
+                pairs.fold(Ordering::Equal, Ordering::then).then(a.len().cmp(&b.len()))
+            }
+            (Self::Value(a), Self::Value(b)) => compare_values(a, b),
+            (Self::Index(a), Self::Index(b)) => a.cmp(b),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+}
+
+impl PartialOrd for PathElement {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for PathElement {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for PathElement {}
+
+/// Numbers before strings, booleans, lists, maps and null; whole and fractional numbers compare by value.
+pub(super) fn compare_values(a: &Value, b: &Value) -> Ordering {
+    let rank = |v: &Value| match v {
+        Value::Number(_) => 0,
+        Value::String(_) => 1,
+        Value::Bool(_) => 2,
+        Value::Array(_) => 3,
+        Value::Object(_) => 4,
+        Value::Null => 5,
+    };
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => compare_numbers(a, b),
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::Array(a), Value::Array(b)) => {
+            a.iter().zip(b).map(|(a, b)| compare_values(a, b)).find(|o| o.is_ne()).unwrap_or(a.len().cmp(&b.len()))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let pairs = a.iter().zip(b).map(|((an, av), (bn, bv))| an.cmp(bn).then_with(|| compare_values(av, bv)));
+            pairs.into_iter().find(|o| o.is_ne()).unwrap_or(a.len().cmp(&b.len()))
+        }
+        (a, b) => rank(a).cmp(&rank(b)),
+    }
+}
+
+fn compare_numbers(a: &Number, b: &Number) -> Ordering {
+    match (a.as_i64(), b.as_i64()) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        _ => a.as_f64().unwrap_or(f64::NAN).total_cmp(&b.as_f64().unwrap_or(f64::NAN)),
+    }
+}
+
+/// Equality in which `1` and `1.0` are the same.
+pub(super) fn equal_values(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || compare_numbers(a, b).is_eq(),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal_values(a, b)),
+        (Value::Object(a), Value::Object(b)) => equal_maps(a, b),
+        (a, b) => a == b,
+    }
+}
+
+pub(super) fn equal_maps(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|((ak, av), (bk, bv))| ak == bk && equal_values(av, bv))
+}

@@ -1,0 +1,200 @@
+//! How structured merge sees a value: as one leaf, as a map that merges by field, or as a list that merges by key.
+//!
+//! Main types: [`Ty`], [`Form`]. Also [`validate`], which an applied configuration must pass.
+
+use super::path::PathElement;
+use crate::schema::{ListType, MapType, ScalarKind, TypeKind, TypeRef};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The type of a value; without a schema maps merge and lists are leaves.
+#[derive(Clone, Copy)]
+pub(super) enum Ty<'a> {
+    Known(TypeRef<'a>),
+    Deduced,
+}
+
+/// How a value is merged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    Leaf,
+    Map,
+    /// A set, or a list with keys.
+    List,
+}
+
+impl<'a> Ty<'a> {
+    pub(super) fn new(ty: Option<TypeRef<'a>>) -> Self {
+        match ty {
+            Some(ty) if ty.kind() != TypeKind::Any => Self::Known(ty),
+            _ => Self::Deduced,
+        }
+    }
+
+    /// The type of a field. One that is not declared is taken as it comes.
+    pub(super) fn field(self, name: &str) -> Self {
+        match self {
+            Self::Known(ty) => Self::new(ty.field(name)),
+            Self::Deduced => Self::Deduced,
+        }
+    }
+
+    pub(super) fn items(self) -> Self {
+        match self {
+            Self::Known(ty) => Self::new(ty.items()),
+            Self::Deduced => Self::Deduced,
+        }
+    }
+
+    /// A field that the type names, unlike the key of a map.
+    pub(super) fn names_field(self, name: &str) -> bool {
+        matches!(self, Self::Known(ty) if ty.named_field(name).is_some())
+    }
+
+    /// What is below `step`.
+    pub(super) fn step(self, step: &PathElement) -> Self {
+        match step {
+            PathElement::Field(name) => self.field(name),
+            _ => self.items(),
+        }
+    }
+
+    /// Whether values of this type are replaced as a whole although they have parts.
+    pub(super) fn is_atomic(self) -> bool {
+        match self {
+            Self::Known(ty) => match ty.kind() {
+                TypeKind::Object | TypeKind::Map => ty.map_type() == Some(MapType::Atomic),
+                TypeKind::List => matches!(ty.list_type(), None | Some(ListType::Atomic)),
+                _ => false,
+            },
+            Self::Deduced => false,
+        }
+    }
+
+    pub(super) fn form(self, value: &Value) -> Form {
+        let Self::Known(ty) = self else {
+            return if matches!(value, Value::Object(_) | Value::Null) { Form::Map } else { Form::Leaf };
+        };
+        match (ty.kind(), value) {
+            (TypeKind::Object | TypeKind::Map, Value::Object(_) | Value::Null) if ty.map_type() != Some(MapType::Atomic) => Form::Map,
+            (TypeKind::List, Value::Array(_) | Value::Null) if matches!(ty.list_type(), Some(ListType::Map | ListType::Set)) => Form::List,
+            _ => Form::Leaf,
+        }
+    }
+
+    /// A plain struct in the API server's memory: it is there, empty, before anything is put into it, and so is never itself added.
+    pub(super) fn is_present_when_empty(self, value: &Value) -> bool {
+        matches!(self, Self::Known(ty) if ty.default().is_some_and(|d| d.as_object().is_some_and(serde_json::Map::is_empty)))
+            && value.as_object().is_some_and(|m| !m.is_empty())
+    }
+
+    /// What an element of this list is known by.
+    pub(super) fn element(self, item: &Value) -> Result<PathElement, String> {
+        let Self::Known(ty) = self else { return Err("a list without a type has no keys".into()) };
+        if ty.list_type() != Some(ListType::Map) || ty.list_map_keys().is_empty() {
+            return match item {
+                Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
+                Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
+                Value::Null => Err("associative list without keys has an element that's an explicit null".into()),
+                scalar => Ok(PathElement::Value(scalar.clone())),
+            };
+        }
+        let map = match item {
+            Value::Object(map) => map,
+            Value::Null => return Err("associative list with keys may not have a null element".into()),
+            _ => return Err("associative list with keys may not have non-map elements".into()),
+        };
+        let items = self.items();
+        let default = |key: &str| match items {
+            Ty::Known(ty) => ty.named_field(key).and_then(|f| f.default().cloned()),
+            Ty::Deduced => None,
+        };
+        let value_of = |key: &str| map.get(key).cloned().or_else(|| default(key)).map(|value| (key.to_owned(), value));
+        let mut fields: Vec<(String, Value)> = ty.list_map_keys().iter().filter_map(|key| value_of(key)).collect();
+        if fields.is_empty() {
+            let keys = ty.list_map_keys().iter().map(|k| format!("{k:?}")).collect::<Vec<_>>().join(" ");
+            return Err(format!(
+                "associative list with keys has an element that omits all key fields [{keys}] (and doesn't have default values for any key fields)"
+            ));
+        }
+        fields.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(PathElement::Key(fields))
+    }
+}
+
+/// Every way in which the value does not fit the type, in the API server's words.
+pub(super) fn validate(value: &Value, ty: Ty<'_>) -> Vec<String> {
+    let mut errors = Vec::new();
+    validate_at(value, ty, "", &mut errors);
+    errors
+}
+
+fn validate_at(value: &Value, ty: Ty<'_>, path: &str, errors: &mut Vec<String>) {
+    let Ty::Known(known) = ty else { return };
+    let mut fail = |text: String| errors.push(if path.is_empty() { text } else { format!("{path}: {text}") });
+    match (known.kind(), value) {
+        (_, Value::Null) | (TypeKind::Any, _) => {}
+        (TypeKind::Object | TypeKind::Map, Value::Object(map)) => {
+            for (key, value) in map {
+                if known.field(key).is_none() {
+                    errors.push(format!("{path}.{key}: field not declared in schema"));
+                    return;
+                }
+                validate_at(value, ty.field(key), &format!("{path}.{key}"), errors);
+            }
+        }
+        (TypeKind::Object | TypeKind::Map, other) => fail(format!("expected map, got {}", printed(other))),
+        (TypeKind::List, Value::Array(list)) => validate_list(list, ty, path, errors),
+        (TypeKind::List, other) => fail(format!("expected list, got {}", printed(other))),
+        (TypeKind::Scalar(kind), value) => {
+            let expected = match (kind, value) {
+                (ScalarKind::String, Value::String(_))
+                | (ScalarKind::Integer | ScalarKind::Number, Value::Number(_))
+                | (ScalarKind::Boolean, Value::Bool(_))
+                | (ScalarKind::IntOrString, Value::String(_) | Value::Number(_) | Value::Bool(_)) => return,
+                (ScalarKind::String, _) => "string",
+                (ScalarKind::Integer | ScalarKind::Number, _) => "numeric (int or float)",
+                (ScalarKind::Boolean, _) => "boolean",
+                (ScalarKind::IntOrString, _) => "any scalar",
+            };
+            let got = if expected.starts_with("numeric") { type_name(value).to_owned() } else { printed(value) };
+            fail(format!("expected {expected}, got {got}"));
+        }
+    }
+}
+
+fn validate_list(list: &[Value], ty: Ty<'_>, path: &str, errors: &mut Vec<String>) {
+    let keyed = matches!(ty, Ty::Known(t) if matches!(t.list_type(), Some(ListType::Map | ListType::Set)));
+    let mut seen = BTreeSet::new();
+    for (i, item) in list.iter().enumerate() {
+        let element = match if keyed { ty.element(item) } else { Ok(PathElement::Index(i as i64)) } {
+            Ok(element) => element,
+            Err(text) => {
+                errors.push(format!("{path}: element {i}: {text}"));
+                return;
+            }
+        };
+        let at = format!("{path}{element}");
+        if !seen.insert(element) {
+            errors.push(format!("{path}: duplicate entries for key {}", &at[path.len()..]));
+        }
+        validate_at(item, ty.items(), &at, errors);
+    }
+}
+
+/// A value in an error message, cut short.
+fn printed(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() > 80 { text.chars().take(80).chain("...".chars()).collect() } else { text }
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Array(_) => "list",
+        Value::Object(_) => "map",
+        Value::Number(_) => "number",
+        Value::Null => "null",
+    }
+}
