@@ -1,9 +1,9 @@
 //! Collects what a reconciler needs to know, by kind, and calls it.
 
 use super::{
-    cluster,
+    cluster, disruption,
     engine::{Engine, Marker},
-    fields::text,
+    fields::{spec_i64, text},
     kind::{Key, Kind, ROOT_CA},
     network::{endpoints, ingress, service},
     plan::Plan,
@@ -11,7 +11,7 @@ use super::{
     storage,
     store::SimStore,
     workload::{
-        claim::{claim, selects_map},
+        claim::{claim, selects, selects_map},
         cronjob, daemonset, deployment, job, replicaset, statefulset,
     },
 };
@@ -65,6 +65,7 @@ impl<S: SimStore> Engine<S> {
                 let target = target.and_then(|kind| self.cache.find(kind, object.namespace(), object.str_at("/spec/scaleTargetRef/name")));
                 cluster::reconcile_autoscaler(object, target.map(|t| &**t), now)
             }
+            Kind::PodDisruptionBudget => self.plan_budget(object, now),
             Kind::Endpoints | Kind::EndpointSlice | Kind::ControllerRevision | Kind::ConfigMap | Kind::ServiceAccount | Kind::Event => {
                 Plan::default()
             }
@@ -147,6 +148,29 @@ impl<S: SimStore> Engine<S> {
         let classic = self.cache.find(Kind::Endpoints, object.namespace(), object.name());
         endpoints::reconcile(&mut plan, object, &selected, &slices, classic.map(|e| &**e));
         plan
+    }
+
+    fn plan_budget(&self, budget: &Object, now: Timestamp) -> Plan {
+        let selector = budget.pointer("/spec/selector");
+        let selected: Vec<Arc<Object>> =
+            self.cache.in_namespace(Kind::Pod, budget.namespace()).filter(|p| selects(selector, p)).cloned().collect();
+        // What the controllers of the pods want in all; a ReplicaSet of a Deployment wants what the Deployment wants.
+        let mut owners = std::collections::BTreeMap::new();
+        for pod in &selected {
+            let mut owner = self.owner_of(pod);
+            if let Some(above) = owner.and_then(|o| self.owner_of(o)) {
+                owner = Some(above);
+            }
+            if let Some(owner) = owner {
+                owners.insert(owner.uid().to_owned(), spec_i64(owner, "replicas", 1));
+            }
+        }
+        disruption::reconcile(budget, &selected, owners.values().sum(), now)
+    }
+
+    fn owner_of(&self, object: &Object) -> Option<&Arc<Object>> {
+        let owner = object.controller_of()?;
+        self.cache.find(Kind::of_api_version(&owner.api_version, &owner.kind)?, object.namespace(), &owner.name)
     }
 
     fn plan_volume(&self, volume: &Object) -> Plan {

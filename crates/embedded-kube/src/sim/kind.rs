@@ -46,6 +46,7 @@ kinds! {
     Job "batch" "v1" "Job" "jobs";
     CronJob "batch" "v1" "CronJob" "cronjobs";
     EndpointSlice "discovery.k8s.io" "v1" "EndpointSlice" "endpointslices";
+    PodDisruptionBudget "policy" "v1" "PodDisruptionBudget" "poddisruptionbudgets";
     Ingress "networking.k8s.io" "v1" "Ingress" "ingresses";
     HorizontalPodAutoscaler "autoscaling" "v2" "HorizontalPodAutoscaler" "horizontalpodautoscalers";
 }

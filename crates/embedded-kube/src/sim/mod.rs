@@ -8,6 +8,7 @@ mod cache;
 pub mod clock;
 mod cluster;
 mod dispatch;
+mod disruption;
 pub mod engine;
 mod events;
 mod fields;

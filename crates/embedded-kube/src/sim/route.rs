@@ -44,6 +44,7 @@ fn concerned<S: SimStore>(engine: &Engine<S>, key: &Key, old: Option<&Object>, n
     match key.kind {
         Kind::Pod => {
             let mut keys = matching(Kind::Service, &|s| both().any(|p| selects_map(s.pointer("/spec/selector"), p)));
+            keys.extend(matching(Kind::PodDisruptionBudget, &|b| both().any(|p| selects(b.pointer("/spec/selector"), p))));
             keys.extend(adopters(&[Kind::ReplicaSet, Kind::StatefulSet, Kind::DaemonSet]));
             keys
         }

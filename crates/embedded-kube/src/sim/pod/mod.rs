@@ -56,7 +56,7 @@ pub fn reconcile(pod: &Object, world: &PodWorld<'_>) -> Plan {
             freed.set_finalizers(Vec::new());
             plan.update(freed, None);
         }
-        Stage::Stop => plan.delete_with(pod, Some(0), Propagation::Background, None),
+        Stage::Stop => plan.delete_with(pod, Some(0), Propagation::Background, status::stopped(pod)),
     }
     plan
 }

@@ -222,3 +222,9 @@ pub fn unschedulable(plan: &mut Plan, pod: &Object, reason: &str, message: &str,
     let notes = if reason == "Unschedulable" { vec![Note::warning("FailedScheduling", message)] } else { Vec::new() };
     plan.status(pod, Value::Object(status), notes);
 }
+
+/// What is said of a pod whose containers are stopped.
+pub fn stopped(pod: &Object) -> Option<Note> {
+    let first = life::containers(pod).next().filter(|_| life::phase(pod) == "Running")?;
+    Some(Note::normal("Killing", format!("Stopping container {}", text(first, "name"))))
+}

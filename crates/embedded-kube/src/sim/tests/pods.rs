@@ -37,6 +37,7 @@ fn a_server_starts_and_stays() {
     assert!(cluster.get(Kind::Pod, "p").deletion_timestamp().is_some());
     cluster.pass(0.2);
     assert!(cluster.find(Kind::Pod, "p").is_none());
+    assert_eq!(cluster.events("p").last().map(String::as_str), Some("Killing"));
 }
 
 #[test]

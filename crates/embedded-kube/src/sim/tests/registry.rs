@@ -66,6 +66,9 @@ impl Server {
 #[test]
 fn everything_becomes_ready_on_the_registry() {
     let mut server = Server::new();
+    for kind in Kind::ALL {
+        assert!(server.store.list(*kind).is_ok(), "{} is not served under its names", kind.name());
+    }
     for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
         let mut value = workload(kind, 2, json!({}));
         let name = kind.to_lowercase();
@@ -122,4 +125,35 @@ fn a_pod_of_the_registry_stops_gracefully() {
     assert_eq!(now.len(), 1);
     assert_ne!(now[0].uid(), pods[0].uid());
     assert_eq!(now[0].str_at("/status/phase"), "Running");
+}
+
+#[tokio::test]
+async fn the_task_waits_for_changes_and_for_the_clock_and_stops_when_told() {
+    let clock = VirtualClock::starting_at("2026-03-01T10:00:00Z".parse().expect("a time"));
+    let shown = clock.clone();
+    let registry = Registry::open(Arc::new(Memory), Arc::new(move || shown.now())).expect("memory opens");
+    let stop = tokio_util::sync::CancellationToken::new();
+    let task =
+        tokio::spawn(super::super::run(RegistryStore::new(registry.clone()), SimOptions::default(), Arc::new(clock.clone()), stop.clone()));
+    let store = RegistryStore::new(registry);
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "d"},
+        "spec": {"containers": [{"name": "c", "image": "nginx:1"}]},
+    });
+    for value in [json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "d"}}), pod] {
+        store.create(Object::from_value(value).expect("a map")).expect("valid");
+    }
+    let phase = || store.get(Kind::Pod, "d", "p").expect("readable").map(|p| p.str_at("/status/phase").to_owned());
+    let bound = || store.get(Kind::Pod, "d", "p").expect("readable").is_some_and(|p| !p.str_at("/spec/nodeName").is_empty());
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(bound() && phase().as_deref() != Some("Running"), "the clock stands still");
+    clock.advance(Duration::from_secs(1));
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(phase().as_deref(), Some("Running"));
+    stop.cancel();
+    task.await.expect("it ends without a panic");
 }

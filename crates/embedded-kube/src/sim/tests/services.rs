@@ -72,6 +72,24 @@ fn an_autoscaler_keeps_its_target_within_the_limits() {
 }
 
 #[test]
+fn a_disruption_budget_counts() {
+    let mut cluster = Cluster::new();
+    cluster.apply(workload("Deployment", 3, json!({})));
+    for (name, limit) in [("min", json!({"minAvailable": 2})), ("max", json!({"maxUnavailable": "50%"}))] {
+        let mut spec = json!({"selector": {"matchLabels": {"app": "web"}}});
+        spec.as_object_mut().expect("a map").extend(limit.as_object().expect("a map").clone());
+        cluster.apply(json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name}, "spec": spec}));
+    }
+    cluster.pass(0.1);
+    assert_eq!(cluster.condition(Kind::PodDisruptionBudget, "min", "DisruptionAllowed"), ("False".into(), "InsufficientPods".into()));
+    cluster.pass(2.0);
+    let names = ["expectedPods", "desiredHealthy", "currentHealthy", "disruptionsAllowed", "observedGeneration"];
+    assert_eq!(super::counts(&cluster.get(Kind::PodDisruptionBudget, "min"), &names), [3, 2, 3, 1, 1]);
+    assert_eq!(super::counts(&cluster.get(Kind::PodDisruptionBudget, "max"), &names), [3, 1, 3, 2, 1]);
+    assert_eq!(cluster.condition(Kind::PodDisruptionBudget, "min", "DisruptionAllowed"), ("True".into(), "SufficientPods".into()));
+}
+
+#[test]
 fn what_a_namespace_always_has_comes_back() {
     let mut cluster = Cluster::new();
     cluster.delete(Kind::ServiceAccount, "default");
