@@ -27,8 +27,3 @@ fn successor(gvk: &Gvk) -> Option<Gvk> {
     };
     Some(Gvk::new(group, "v1", &gvk.kind))
 }
-
-/// Whether the defaults of the successor are known to hold for this version as well.
-pub fn has_defaults(gvk: &Gvk) -> bool {
-    !gvk.version.contains("beta") || gvk.group == "apps"
-}

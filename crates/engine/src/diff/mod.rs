@@ -92,10 +92,8 @@ pub fn three_way(original: &Object, desired: &Object, live: &Object) -> Result<D
     let compared = with_claims_as_applied(&gvk.kind, &original, &live);
     let patch = three_way::create(&original, &desired, compared.as_ref().unwrap_or(&live), Some(ty), true)?;
     let mut predicted = strategic::apply(&live, &patch, ty)?;
-    if kinds::has_defaults(&gvk) {
-        for object in [&mut predicted, &mut live] {
-            fill_in(object, ty);
-        }
+    for object in [&mut predicted, &mut live] {
+        fill_in(object, ty);
     }
     Ok(result(live, predicted))
 }

@@ -30,7 +30,6 @@ pub(super) fn rule_for(name: &str) -> Option<Rule> {
         "core.v1.ScaleIOVolumeSource" | "core.v1.ScaleIOPersistentVolumeSource" => scale_io,
         "core.v1.Service" => service,
         "core.v1.Secret" => |m| set_text(m, "type", "Opaque"),
-        "core.v1.ConfigMap" => |m| set(m, "data", Map::new()),
         "core.v1.Namespace" => namespace,
         "core.v1.NamespaceStatus" => |m| set_text(m, "phase", "Active"),
         "core.v1.PersistentVolumeClaim" => |m| phase(m, "Pending"),
@@ -217,7 +216,7 @@ fn limit_range_item(item: &mut Fields) {
         return;
     }
     for (to, from) in [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")] {
-        let source = item.get(from).and_then(Value::as_object).cloned().unwrap_or_default();
+        let Some(Value::Object(source)) = item.get(from).cloned() else { continue };
         let Some(target) = map(item, to) else { continue };
         for (name, value) in source {
             target.entry(name).or_insert(value);
