@@ -72,10 +72,10 @@ impl Gvr {
     }
 }
 
-/// As Go prints it: `apps/v1, Kind=Deployment`.
+/// As Go prints it: `apps/v1, Kind=Deployment`, and `/v1, Kind=Pod` for the core group.
 impl fmt::Display for Gvk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, Kind={}", self.api_version(), self.kind)
+        write!(f, "{}/{}, Kind={}", self.group, self.version, self.kind)
     }
 }
 

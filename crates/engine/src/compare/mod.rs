@@ -225,3 +225,6 @@ impl Judge<'_> {
         missing.then(|| Condition::new(ConditionType::InvalidSpecError, message()))
     }
 }
+
+#[cfg(test)]
+mod tests;

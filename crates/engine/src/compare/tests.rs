@@ -1,0 +1,287 @@
+//! The facts of a comparison, one scenario each. Texts are Argo CD's.
+
+use super::compare;
+use crate::{
+    marks,
+    track::{self, TRACKING_ID},
+    types::*,
+};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, sync::Arc};
+use tiphys_apimachinery::{GroupKind, Object, ResourceKey};
+
+struct Kinds;
+
+impl KindInfo for Kinds {
+    fn is_namespaced(&self, gk: &GroupKind) -> Option<bool> {
+        match gk.kind.as_str() {
+            "ConfigMap" | "Pod" | "Job" | "Deployment" | "Secret" | "Application" => Some(true),
+            "Namespace" => Some(false),
+            _ => None,
+        }
+    }
+}
+
+fn object(value: Value) -> Object {
+    Object::from_value(value).expect("a map")
+}
+
+fn config_map(name: &str, data: &str) -> Object {
+    object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": data}}))
+}
+
+fn annotated(mut object: Object, key: &str, value: &str) -> Object {
+    object.set_annotation(key, value);
+    object
+}
+
+/// The object as the cluster has it after a sync by the Application `app`.
+fn live(mut object: Object) -> Object {
+    object.set_namespace("prod");
+    track::set(&mut object, &rules().tracking, "prod");
+    let uid = format!("uid-{}", object.name());
+    object.metadata_mut().insert("uid".into(), uid.into());
+    object.metadata_mut().insert("resourceVersion".into(), "7".into());
+    object
+}
+
+fn rules() -> CompareRules {
+    CompareRules::new(Tracking::annotation("app"), "argocd", "app", "https://kubernetes.default.svc", "prod")
+}
+
+fn by_key(objects: Vec<Object>) -> BTreeMap<ResourceKey, Arc<Object>> {
+    objects.into_iter().map(|o| (o.key(), Arc::new(o))).collect()
+}
+
+fn run_with(rules: &CompareRules, desired: Vec<Object>, live: Vec<Object>) -> Comparison {
+    compare(desired.into(), &by_key(live), rules, &Kinds, None)
+}
+
+fn run(desired: Vec<Object>, live: Vec<Object>) -> Comparison {
+    run_with(&rules(), desired, live)
+}
+
+fn messages(comparison: &Comparison) -> Vec<String> {
+    comparison.conditions.iter().map(|c| format!("{}: {}", c.kind, c.message)).collect()
+}
+
+#[test]
+fn nothing_wanted_and_nothing_there_is_synced() {
+    let c = run(vec![], vec![]);
+    assert_eq!((c.sync, c.entries.len(), c.conditions.len(), c.health.status), (SyncStatus::Synced, 0, 0, HealthStatus::Healthy));
+}
+
+#[test]
+fn what_is_missing_is_out_of_sync_and_missing() {
+    let c = run(vec![config_map("a", "1")], vec![]);
+    assert_eq!((c.sync, c.entries[0].status), (SyncStatus::OutOfSync, Some(SyncStatus::OutOfSync)));
+    assert_eq!(c.entries[0].health.as_ref().map(|h| h.status), Some(HealthStatus::Missing));
+    assert_eq!(c.health, Health::new(HealthStatus::Missing, ""));
+    assert!(!c.entries[0].requires_pruning);
+}
+
+#[test]
+fn what_is_extra_is_out_of_sync_and_to_be_pruned() {
+    let c = run(vec![], vec![live(config_map("a", "1"))]);
+    assert_eq!((c.sync, c.entries[0].requires_pruning), (SyncStatus::OutOfSync, true));
+    let extraneous = annotated(config_map("a", "1"), marks::COMPARE_OPTIONS, "IgnoreExtraneous");
+    let c = run(vec![], vec![live(extraneous)]);
+    assert_eq!((c.sync, c.entries[0].status), (SyncStatus::Synced, Some(SyncStatus::OutOfSync)));
+}
+
+#[test]
+fn equal_and_changed_objects() {
+    let c = run(vec![config_map("a", "1")], vec![live(config_map("a", "1"))]);
+    assert_eq!((c.sync, c.entries[0].status, c.entries[0].diff.modified), (SyncStatus::Synced, Some(SyncStatus::Synced), false));
+    let c = run(vec![config_map("a", "2")], vec![live(config_map("a", "1"))]);
+    assert_eq!((c.sync, c.entries[0].diff.modified), (SyncStatus::OutOfSync, true));
+    assert_eq!(c.entries[0].diff.predicted_live["data"]["key"], "2");
+    assert_eq!(c.entries[0].diff.normalized_live["data"]["key"], "1");
+}
+
+#[test]
+fn hooks_are_no_drift() {
+    let hook = |name| annotated(config_map(name, "1"), marks::HOOK, "PreSync");
+    let c = run(vec![hook("a")], vec![]);
+    assert_eq!((c.sync, c.hooks.len(), c.entries.len()), (SyncStatus::Synced, 1, 0));
+    let waved = annotated(hook("a"), marks::SYNC_WAVE, "3");
+    let c = run(vec![waved], vec![live(hook("a"))]);
+    let entry = &c.entries[0];
+    assert_eq!((c.sync, entry.hook, entry.status, entry.sync_wave), (SyncStatus::Synced, true, None, 3));
+    let c = run(vec![annotated(config_map("a", "1"), marks::HOOK, "Skip")], vec![]);
+    assert_eq!((c.sync, c.entries[0].status, c.health.status), (SyncStatus::Synced, None, HealthStatus::Healthy));
+}
+
+#[test]
+fn hooks_of_the_deletion_wait_for_it() {
+    let on_delete = annotated(config_map("a", "1"), marks::HOOK, "PostDelete");
+    let both = annotated(config_map("b", "1"), marks::HOOK, "PreSync,PreDelete");
+    let c = run(vec![on_delete, both], vec![]);
+    assert_eq!((c.hooks.len(), c.delete_hooks.len(), c.entries.len()), (1, 2, 0));
+}
+
+#[test]
+fn errors_make_everything_unknown_and_nothing_extra() {
+    let desired =
+        Desired { objects: vec![], errors: vec![Condition::new(ConditionType::ComparisonError, "Failed to load target state: x")] };
+    let c = compare(desired, &by_key(vec![live(config_map("a", "1"))]), &rules(), &Kinds, None);
+    assert_eq!((c.sync, c.entries[0].status, c.entries[0].requires_pruning), (SyncStatus::Unknown, Some(SyncStatus::Unknown), false));
+    assert_eq!(messages(&c), ["ComparisonError: Failed to load target state: x"]);
+}
+
+#[test]
+fn a_resource_of_another_application_is_told() {
+    let mut other = live(config_map("a", "1"));
+    other.set_annotation(TRACKING_ID, "team_other:/ConfigMap:prod/a");
+    let c = run(vec![config_map("a", "1")], vec![other]);
+    assert_eq!(messages(&c), ["SharedResourceWarning: ConfigMap/a is part of applications argocd/app and team/other"]);
+}
+
+#[test]
+fn a_copied_mark_is_not_managed() {
+    let mut copy = live(config_map("a", "1"));
+    copy.set_name("copy");
+    let c = run(vec![], vec![copy]);
+    assert_eq!((c.sync, c.entries[0].status, c.entries[0].requires_pruning), (SyncStatus::Synced, None, false));
+}
+
+#[test]
+fn a_namespace_must_come_from_somewhere() {
+    let rules = CompareRules { dest_namespace: String::new(), ..rules() };
+    let c = run_with(&rules, vec![config_map("a", "1")], vec![]);
+    assert_eq!(messages(&c), ["InvalidSpecError: Namespace for a /v1, Kind=ConfigMap is missing."]);
+}
+
+#[test]
+fn what_the_project_forbids_is_unknown_or_not_looked_at() {
+    let mut rules = rules();
+    rules.project.namespace_blacklist = vec![KindRule { group: String::new(), kind: "ConfigMap".into(), name: String::new() }];
+    let c = run_with(&rules, vec![config_map("a", "1")], vec![live(config_map("b", "1"))]);
+    assert_eq!((c.entries.len(), c.entries[0].status), (1, Some(SyncStatus::Unknown)));
+}
+
+#[test]
+fn deletions_that_must_be_confirmed() {
+    let careful = annotated(config_map("a", "1"), marks::SYNC_OPTIONS, "Prune=confirm");
+    assert!(run(vec![careful], vec![]).entries[0].requires_deletion_confirmation);
+    let rules = CompareRules { sync_options: vec!["Delete=confirm".into()], ..rules() };
+    assert!(run_with(&rules, vec![config_map("a", "1")], vec![]).entries[0].requires_deletion_confirmation);
+    let careless = annotated(config_map("a", "1"), marks::SYNC_OPTIONS, "Delete=false");
+    assert!(!run_with(&rules, vec![careless], vec![]).entries[0].requires_deletion_confirmation);
+}
+
+#[test]
+fn a_managed_namespace_is_not_extra() {
+    let mut namespace = object(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "prod", "labels": {"team": "a"}}}));
+    namespace.set_annotation(TRACKING_ID, "app:/Namespace:prod/prod");
+    let metadata = NamespaceMetadata { labels: BTreeMap::from([("team".to_owned(), "a".to_owned())]), ..Default::default() };
+    let mut rules = CompareRules { managed_namespace: Some(metadata), ..rules() };
+    let c = run_with(&rules, vec![], vec![namespace.clone()]);
+    assert!(!c.entries[0].requires_pruning);
+    rules.managed_namespace.as_mut().expect("set above").changed = true;
+    assert_eq!(run_with(&rules, vec![], vec![]).sync, SyncStatus::OutOfSync);
+}
+
+#[test]
+fn ignored_differences_do_not_count() {
+    let rule = |rule: IgnoreRule| CompareRules { ignore_differences: vec![IgnoreRule { kind: "ConfigMap".into(), ..rule }], ..rules() };
+    let by_pointer = rule(IgnoreRule { json_pointers: vec!["/data/key".into()], ..Default::default() });
+    let pair = || (vec![config_map("a", "2")], vec![live(config_map("a", "1"))]);
+    let (desired, there) = pair();
+    assert_eq!(run_with(&by_pointer, desired, there).sync, SyncStatus::Synced);
+    let elsewhere = rule(IgnoreRule { json_pointers: vec!["/data/key".into()], name: "b".into(), ..Default::default() });
+    let (desired, there) = pair();
+    assert_eq!(run_with(&elsewhere, desired, there).sync, SyncStatus::OutOfSync);
+}
+
+#[test]
+fn a_change_of_the_tracking_method_is_no_drift() {
+    let mut labelled = live(config_map("a", "1"));
+    labelled.remove_annotation(TRACKING_ID);
+    labelled.set_label(DEFAULT_LABEL_KEY, "app");
+    assert_eq!(run(vec![config_map("a", "1")], vec![labelled]).sync, SyncStatus::Synced);
+}
+
+#[test]
+fn defaults_and_zero_values_are_no_drift() {
+    let deployment = |extra: Value| {
+        let mut d = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "nginx:1", "ports": [{"containerPort": 80}],
+                "resources": {"limits": {"cpu": "1000m", "memory": "1024Mi"}}}]}}}});
+        tiphys_apimachinery::patch::json_merge::apply_in_place(&mut d, &extra).expect("a patch");
+        object(d)
+    };
+    let there = deployment(json!({"spec": {"replicas": 1, "strategy": {"type": "RollingUpdate"}, "template": {"spec": {
+        "containers": [{"name": "c", "image": "nginx:1", "imagePullPolicy": "IfNotPresent", "ports": [{"containerPort": 80, "protocol": "TCP"}],
+            "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}], "restartPolicy": "Always"}}}, "status": {"replicas": 1}}));
+    let wanted =
+        deployment(json!({"spec": {"paused": false, "template": {"spec": {"hostNetwork": false, "volumes": [], "nodeSelector": {}}}}}));
+    let c = run(vec![wanted], vec![live(there)]);
+    assert_eq!(
+        c.entries[0].status,
+        Some(SyncStatus::Synced),
+        "{:#}\n{:#}",
+        c.entries[0].diff.normalized_live,
+        c.entries[0].diff.predicted_live
+    );
+}
+
+#[test]
+fn the_worst_resource_decides_and_is_named() {
+    let pod = |name: &str, phase: &str| {
+        object(
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"restartPolicy": "Never"}, "status": {"phase": phase}}),
+        )
+    };
+    let names = ["a", "b", "c", "d"];
+    let mut there: Vec<Object> = names.iter().map(|n| live(pod(n, "Failed"))).collect();
+    there.push(live(pod("e", "Pending")));
+    let c = run(vec![], there);
+    assert_eq!(c.health, Health::new(HealthStatus::Degraded, "Caused by Pod:prod/a, Pod:prod/b, Pod:prod/c and 1 more"));
+    let ignored = annotated(live(pod("a", "Failed")), marks::IGNORE_HEALTHCHECK, "true");
+    assert_eq!(run(vec![], vec![ignored]).health.status, HealthStatus::Healthy);
+}
+
+#[test]
+fn an_application_does_not_keep_itself_unwell() {
+    let itself = object(json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "app", "namespace": "argocd", "deletionTimestamp": "2026-01-01T00:00:00Z"}}));
+    assert_eq!(run(vec![], vec![itself.clone()]).health.status, HealthStatus::Healthy);
+    let mut other = itself;
+    other.set_name("other");
+    assert_eq!(run(vec![], vec![other]).health, Health::new(HealthStatus::Progressing, "Caused by argoproj.io/Application:argocd/other"));
+}
+
+#[test]
+fn health_that_cannot_be_read_is_told() {
+    let broken = object(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": "three"}}));
+    let c = run(vec![], vec![live(broken)]);
+    assert_eq!(c.health.status, HealthStatus::Unknown);
+    let text = "ComparisonError: error setting app health: failed to get resource health for \"Deployment\" with name \"web\" in namespace \"prod\": \
+        failed to convert unstructured Deployment to typed: unrecognized type: int32";
+    assert_eq!(messages(&c), [text]);
+}
+
+#[test]
+fn unchanged_pairs_are_taken_over() {
+    let there = by_key(vec![live(config_map("a", "1"))]);
+    let first = compare(vec![config_map("a", "1")].into(), &there, &rules(), &Kinds, None);
+    let again = compare(vec![config_map("a", "1")].into(), &there, &rules(), &Kinds, Some(&first));
+    assert!(Arc::ptr_eq(&first.entries[0].diff.normalized_live, &again.entries[0].diff.normalized_live));
+    let other_rules = CompareRules { ignore_aggregated_roles: true, ..rules() };
+    let fresh = compare(vec![config_map("a", "1")].into(), &there, &other_rules, &Kinds, Some(&first));
+    assert!(!Arc::ptr_eq(&first.entries[0].diff.normalized_live, &fresh.entries[0].diff.normalized_live));
+}
+
+#[test]
+fn of_twins_under_two_groups_one_stays() {
+    let mut new = live(object(json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "i"}})));
+    let mut old = new.clone();
+    old.0.insert("apiVersion".into(), "extensions/v1beta1".into());
+    new.set_annotation(TRACKING_ID, "app:networking.k8s.io/Ingress:prod/i");
+    let wanted = object(json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "i"}}));
+    let c = run(vec![wanted], vec![new, old]);
+    assert_eq!(c.entries.len(), 1);
+    assert_eq!(c.entries[0].key.group, "networking.k8s.io");
+}
