@@ -1,0 +1,51 @@
+//! Password hashes, as bcrypt text; new random passwords.
+
+use rand::Rng as _;
+
+/// The cost that Argo CD uses.
+const COST: u32 = 10;
+/// bcrypt reads no more of a password; Argo CD's own limit is lower.
+const MAX_BYTES: usize = 72;
+
+/// The hash to store under `admin.password`. Slow by design: call it off the async threads.
+pub fn hash_password(password: &str) -> Result<String, crate::ApiError> {
+    if password.len() > MAX_BYTES {
+        return Err(crate::ApiError::invalid(format!("the password is longer than {MAX_BYTES} bytes")));
+    }
+    bcrypt::hash(password, COST).map_err(|e| crate::ApiError::internal(format!("cannot hash the password: {e}")))
+}
+
+/// A random password of letters, digits and `-`.
+pub fn new_password() -> String {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-";
+    let mut rng = rand::rng();
+    (0..16).map(|_| char::from(ALPHABET[rng.random_range(0..ALPHABET.len())])).collect()
+}
+
+/// Whether the password has this hash. Takes as long for an empty hash, which nothing matches.
+pub(super) async fn verify(password: String, hash: String) -> bool {
+    let check = move || {
+        if hash.is_empty() || password.len() > MAX_BYTES {
+            // The result is of no use; the time is.
+            drop(bcrypt::hash("for the time it takes", COST));
+            return false;
+        }
+        bcrypt::verify(password, &hash).unwrap_or(false)
+    };
+    tokio::task::spawn_blocking(check).await.unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_hash_matches_only_its_password() {
+        let password = new_password();
+        let hash = hash_password(&password).expect("it hashes");
+        assert!(hash.starts_with("$2"));
+        assert!(verify(password.clone(), hash.clone()).await);
+        assert!(!verify(format!("{password}x"), hash).await);
+        assert!(!verify(password, String::new()).await);
+    }
+}

@@ -1,0 +1,128 @@
+//! Session tokens: HS256 JWTs signed with `server.secretkey`, as Argo CD issues them, so that either accepts the other's.
+
+use crate::error::ApiError;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use jiff::Timestamp;
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use rand::Rng as _;
+use serde::{Deserialize, Serialize};
+
+const ISSUER: &str = "argocd";
+/// Longer text is no token of ours.
+const MAX_BYTES: usize = 8 * 1024;
+
+/// What a token says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Claims {
+    pub iss: String,
+    /// `account:capability`.
+    pub sub: String,
+    pub exp: i64,
+    pub nbf: i64,
+    pub iat: i64,
+    pub jti: String,
+}
+
+impl Claims {
+    /// A login session of the account.
+    pub fn session(account: &str, seconds: i64, now: Timestamp) -> Self {
+        let now = now.as_second();
+        Self {
+            iss: ISSUER.into(),
+            sub: format!("{account}:login"),
+            exp: now.saturating_add(seconds),
+            nbf: now,
+            iat: now,
+            jti: uuid::Uuid::new_v4().to_string(),
+        }
+    }
+
+    pub fn account(&self) -> &str {
+        self.sub.split_once(':').map_or(self.sub.as_str(), |(account, _)| account)
+    }
+
+    /// A token of an older Argo CD names none and is a login.
+    pub fn capability(&self) -> &str {
+        self.sub.split_once(':').map_or("login", |(_, capability)| capability)
+    }
+}
+
+/// A new `server.secretkey`: base64 of 32 random bytes.
+pub fn new_signing_key() -> String {
+    STANDARD.encode(rand::rng().random::<[u8; 32]>())
+}
+
+pub(super) fn sign(claims: &Claims, key: &[u8]) -> Result<String, ApiError> {
+    if key.is_empty() {
+        return Err(ApiError::internal("argocd-secret has no server.secretkey: no session can be signed"));
+    }
+    jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(key))
+        .map_err(|e| ApiError::internal(format!("cannot sign the session token: {e}")))
+}
+
+/// Says in words why a token is not valid.
+pub(super) fn parse(text: &str, key: &[u8], now: Timestamp) -> Result<Claims, String> {
+    if text.len() > MAX_BYTES {
+        return Err("token is malformed: it is too long".into());
+    }
+    if key.is_empty() {
+        return Err("the server has no signing key".into());
+    }
+    let mut validation = Validation::new(Algorithm::HS256);
+    // Times are checked below, against the time given.
+    validation.validate_exp = false;
+    validation.validate_nbf = false;
+    validation.validate_aud = false;
+    validation.set_issuer(&[ISSUER]);
+    validation.set_required_spec_claims(&["iss", "sub", "exp"]);
+    let claims = jsonwebtoken::decode::<Claims>(text, &DecodingKey::from_secret(key), &validation)
+        .map_err(|e| match e.kind() {
+            jsonwebtoken::errors::ErrorKind::InvalidSignature => "token signature is invalid".to_owned(),
+            kind => format!("token is malformed: {kind:?}"),
+        })?
+        .claims;
+    if claims.exp <= now.as_second() {
+        return Err("token has invalid claims: token is expired".into());
+    }
+    if claims.nbf > now.as_second() {
+        return Err("token has invalid claims: token is not valid yet".into());
+    }
+    if claims.jti.is_empty() {
+        return Err("token does not have a unique identifier (jti claim) and cannot be validated".into());
+    }
+    Ok(claims)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("a valid second")
+    }
+
+    #[test]
+    fn a_token_is_valid_from_issue_to_expiry_with_its_key_only() {
+        let claims = Claims::session("admin", 60, at(1000));
+        let token = sign(&claims, b"key").expect("it signs");
+        let read = parse(&token, b"key", at(1059)).expect("it is valid");
+        assert_eq!((read.account(), read.capability()), ("admin", "login"));
+        assert!(parse(&token, b"key", at(1060)).expect_err("expired").contains("expired"));
+        assert!(parse(&token, b"key", at(999)).is_err());
+        assert!(parse(&token, b"other", at(1000)).expect_err("signature").contains("signature"));
+        assert!(parse("garbage", b"key", at(1000)).is_err());
+        assert!(sign(&claims, b"").is_err());
+    }
+
+    #[test]
+    fn other_algorithms_and_issuers_are_refused() {
+        let claims = Claims::session("admin", 60, at(1000));
+        let other = jsonwebtoken::encode(&Header::new(Algorithm::HS384), &claims, &EncodingKey::from_secret(b"key")).expect("it signs");
+        assert!(parse(&other, b"key", at(1000)).is_err());
+        let foreign = Claims { iss: "else".into(), ..claims };
+        assert!(parse(&sign(&foreign, b"key").expect("it signs"), b"key", at(1000)).is_err());
+        // {"alg":"none"} with an empty signature
+        let none = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJpc3MiOiJhcmdvY2QiLCJzdWIiOiJhZG1pbiIsImV4cCI6OTk5OTk5OTk5OX0.";
+        assert!(parse(none, b"key", at(1000)).is_err());
+    }
+}

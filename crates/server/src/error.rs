@@ -1,0 +1,139 @@
+//! What a call can fail with: a gRPC code and a message, and how both look to REST. [`ApiError`] is the one error type.
+
+use http::StatusCode;
+
+/// The codes of gRPC that we answer with; numbers and names are gRPC's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Code {
+    Canceled = 1,
+    Unknown = 2,
+    InvalidArgument = 3,
+    DeadlineExceeded = 4,
+    NotFound = 5,
+    AlreadyExists = 6,
+    PermissionDenied = 7,
+    ResourceExhausted = 8,
+    FailedPrecondition = 9,
+    Aborted = 10,
+    Unimplemented = 12,
+    Internal = 13,
+    Unavailable = 14,
+    Unauthenticated = 16,
+}
+
+impl Code {
+    /// The HTTP status that a REST client sees for this code.
+    pub fn http(self) -> StatusCode {
+        match self {
+            Self::Canceled => StatusCode::REQUEST_TIMEOUT,
+            Self::InvalidArgument | Self::FailedPrecondition => StatusCode::BAD_REQUEST,
+            Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
+            Self::PermissionDenied => StatusCode::FORBIDDEN,
+            Self::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unimplemented => StatusCode::NOT_IMPLEMENTED,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::Unknown | Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    pub code: Code,
+    pub message: String,
+    /// Whether the code was chosen, rather than the default for an error without one; decides how it prints inside another.
+    explicit: bool,
+}
+
+impl ApiError {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), explicit: true }
+    }
+
+    /// An error without a code of its own.
+    pub fn plain(message: impl Into<String>) -> Self {
+        Self { code: Code::Unknown, message: message.into(), explicit: false }
+    }
+
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidArgument, message)
+    }
+
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(Code::NotFound, message)
+    }
+
+    pub fn precondition(message: impl Into<String>) -> Self {
+        Self::new(Code::FailedPrecondition, message)
+    }
+
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Code::Internal, message)
+    }
+
+    pub fn unauthenticated(message: impl Into<String>) -> Self {
+        Self::new(Code::Unauthenticated, message)
+    }
+
+    /// The same words for what is forbidden and for what is not there.
+    pub fn denied() -> Self {
+        Self::new(Code::PermissionDenied, "permission denied")
+    }
+
+    /// What was being done when it failed. A coded error prints inside another as gRPC prints errors, which clients know.
+    #[must_use]
+    pub fn context(self, doing: &str) -> Self {
+        let inner = if self.explicit { format!("rpc error: code = {:?} desc = {}", self.code, self.message) } else { self.message };
+        Self { code: self.code, message: format!("{doing}: {inner}"), explicit: self.explicit }
+    }
+
+    /// The body of a REST error.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({"error": self.message, "message": self.message, "code": self.code as i32})
+    }
+
+    /// The last line of a REST stream that failed.
+    pub fn stream_json(&self) -> serde_json::Value {
+        let status = self.code.http();
+        serde_json::json!({"error": {
+            "grpc_code": self.code as i32, "http_code": status.as_u16(), "message": self.message,
+            "http_status": status.canonical_reason().unwrap_or_default()
+        }})
+    }
+}
+
+impl From<ApiError> for tonic::Status {
+    fn from(e: ApiError) -> Self {
+        Self::new(tonic::Code::from_i32(e.code as i32), e.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn context_prints_a_coded_error_as_grpc_does() {
+        let inner = ApiError::precondition("another operation is already in progress");
+        let outer = inner.context("error setting app operation");
+        assert_eq!(outer.code, Code::FailedPrecondition);
+        assert_eq!(
+            outer.message,
+            "error setting app operation: rpc error: code = FailedPrecondition desc = another operation is already in progress"
+        );
+        assert_eq!(ApiError::plain("x").context("doing").message, "doing: x");
+    }
+
+    #[test]
+    fn rest_sees_the_status_of_the_code() {
+        assert_eq!(ApiError::denied().code.http(), 403);
+        assert_eq!(ApiError::denied().json(), serde_json::json!({"error": "permission denied", "message": "permission denied", "code": 7}));
+        assert_eq!(ApiError::plain("x").code.http(), 500);
+    }
+}

@@ -1,0 +1,195 @@
+//! The Applications as last seen, and their changes: what List and Watch read. [`Index`] follows the store's watch and
+//! takes in our own writes at once, so that a caller sees what it just did.
+
+use crate::ports::{Store, StoreEvent};
+use futures::StreamExt as _;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, RwLock},
+};
+use tiphys_api::Application;
+use tokio::sync::{broadcast, watch};
+
+const BUFFERED_EVENTS: usize = 4096;
+
+/// How an Application changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Added,
+    Modified,
+    Deleted,
+}
+
+impl Change {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+/// One change; for a deletion the Application as it was.
+#[derive(Clone, Debug)]
+pub struct AppEvent {
+    pub change: Change,
+    pub app: Arc<Application>,
+}
+
+#[derive(Default)]
+struct Known {
+    apps: BTreeMap<(String, String), Arc<Application>>,
+    /// The highest version that the watch has delivered.
+    version: u64,
+}
+
+pub struct Index {
+    known: RwLock<Known>,
+    events: broadcast::Sender<AppEvent>,
+    ready: watch::Sender<bool>,
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Self { known: RwLock::default(), events: broadcast::Sender::new(BUFFERED_EVENTS), ready: watch::Sender::new(false) }
+    }
+}
+
+impl Index {
+    /// Follows the store for ever.
+    pub async fn follow(&self, store: &dyn Store) {
+        let mut events = store.watch_apps();
+        while let Some(event) = events.next().await {
+            self.apply(event);
+        }
+    }
+
+    /// Returns once the first list is in.
+    pub async fn ready(&self) {
+        // An error means that the sender is gone, which `self` holds.
+        let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
+    }
+
+    pub fn subscribe(&self) -> broadcast::Receiver<AppEvent> {
+        self.events.subscribe()
+    }
+
+    /// All, in the order of namespace and name, and the version that they are of.
+    pub fn all(&self) -> (Vec<Arc<Application>>, u64) {
+        let known = self.known.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        (known.apps.values().cloned().collect(), known.version)
+    }
+
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<Application>> {
+        let known = self.known.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        known.apps.get(&(namespace.to_owned(), name.to_owned())).cloned()
+    }
+
+    /// Takes in what one of our own writes returned.
+    pub fn wrote(&self, app: &Application) {
+        let mut known = self.known.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // The watch has been here already, and may even have seen it deleted.
+        if version(app) > known.version {
+            self.put(&mut known, app.clone());
+        }
+    }
+
+    fn apply(&self, event: StoreEvent) {
+        let mut known = self.known.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match event {
+            StoreEvent::Reset { items, resource_version } => {
+                known.version = known.version.max(resource_version.parse().unwrap_or(0));
+                let listed: BTreeMap<_, _> = items.into_iter().map(|app| (key(&app), app)).collect();
+                let gone: Vec<_> = known.apps.keys().filter(|k| !listed.contains_key(k)).cloned().collect();
+                for app in gone.iter().filter_map(|k| known.apps.remove(k)) {
+                    self.send(Change::Deleted, app);
+                }
+                for (_, app) in listed {
+                    self.put(&mut known, app);
+                }
+                self.ready.send_replace(true);
+            }
+            StoreEvent::Changed(app) => {
+                known.version = known.version.max(version(&app));
+                self.put(&mut known, *app);
+            }
+            StoreEvent::Deleted(app) => {
+                known.version = known.version.max(version(&app));
+                let outdated = known.apps.get(&key(&app)).is_some_and(|have| have.metadata.uid != app.metadata.uid);
+                if !outdated && known.apps.remove(&key(&app)).is_some() {
+                    self.send(Change::Deleted, Arc::new(*app));
+                }
+            }
+        }
+    }
+
+    fn put(&self, known: &mut Known, app: Application) {
+        let before = known.apps.get(&key(&app));
+        if before.is_some_and(|have| version(have) >= version(&app)) {
+            return;
+        }
+        let change = if before.is_some() { Change::Modified } else { Change::Added };
+        let app = Arc::new(app);
+        known.apps.insert(key(&app), app.clone());
+        self.send(change, app);
+    }
+
+    fn send(&self, change: Change, app: Arc<Application>) {
+        // Nobody listening is fine.
+        let _ = self.events.send(AppEvent { change, app });
+    }
+}
+
+fn key(app: &Application) -> (String, String) {
+    (app.metadata.namespace.clone(), app.metadata.name.clone())
+}
+
+/// Versions are numbers in every Kubernetes there is; one that is not counts as the oldest.
+pub fn version(app: &Application) -> u64 {
+    app.metadata.resource_version.parse().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn app(name: &str, uid: &str, version: u64) -> Application {
+        let mut app = Application::default();
+        (app.metadata.name, app.metadata.uid, app.metadata.resource_version) = (name.into(), uid.into(), version.to_string());
+        app
+    }
+
+    fn drain(events: &mut broadcast::Receiver<AppEvent>) -> Vec<String> {
+        std::iter::from_fn(|| events.try_recv().ok()).map(|e| format!("{} {}", e.change.word(), e.app.metadata.name)).collect()
+    }
+
+    #[test]
+    fn own_writes_are_seen_at_once_and_only_once() {
+        let index = Index::default();
+        let mut events = index.subscribe();
+        index.apply(StoreEvent::Reset { items: vec![app("a", "1", 5)], resource_version: "7".into() });
+        index.wrote(&app("b", "2", 8));
+        index.apply(StoreEvent::Changed(Box::new(app("b", "2", 8))));
+        assert_eq!(drain(&mut events), ["ADDED a", "ADDED b"]);
+    }
+
+    #[test]
+    fn a_late_own_write_does_not_bring_back_the_deleted() {
+        let index = Index::default();
+        index.apply(StoreEvent::Changed(Box::new(app("a", "1", 5))));
+        index.apply(StoreEvent::Deleted(Box::new(app("a", "1", 9))));
+        index.wrote(&app("a", "1", 8));
+        assert!(index.all().0.is_empty());
+        assert_eq!(index.all().1, 9);
+    }
+
+    #[test]
+    fn a_new_list_tells_what_was_missed() {
+        let index = Index::default();
+        index.apply(StoreEvent::Reset { items: vec![app("a", "1", 1), app("b", "2", 2)], resource_version: "2".into() });
+        let mut events = index.subscribe();
+        index.apply(StoreEvent::Reset { items: vec![app("b", "2", 4), app("c", "3", 5)], resource_version: "5".into() });
+        assert_eq!(drain(&mut events), ["DELETED a", "MODIFIED b", "ADDED c"]);
+    }
+}

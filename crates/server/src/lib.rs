@@ -1,0 +1,22 @@
+//! The API process: gRPC, gRPC-web, REST, streams and the page's assets on one port, for Argo CD's clients.
+//!
+//! Main types: [`Server`] (what serves), [`Deps`] (what it needs, as the traits of [`ports`]) and [`Table`] (the one table
+//! of calls). It reads and writes records in Kubernetes and reads what the controller publishes; it never imports
+//! controllers, and never decides what to apply.
+
+pub mod assets;
+pub mod auth;
+pub mod error;
+pub mod index;
+pub mod ports;
+mod server;
+mod services;
+pub mod settings;
+pub mod table;
+pub mod transport;
+
+pub use assets::Assets;
+pub use error::{ApiError, Code};
+pub use server::{Deps, Options, Server, State, VersionInfo};
+pub use table::Table;
+pub use transport::tls::Tls;

@@ -1,0 +1,207 @@
+//! What the API needs from outside, as traits: the records in Kubernetes ([`Store`]), the clusters that applications
+//! run in ([`Live`]) and their sources ([`Sources`]). `adapters` implements them; tests have fakes.
+
+use crate::error::{ApiError, Code};
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use serde_json::Value;
+use std::{collections::BTreeMap, sync::Arc};
+use tiphys_api::{
+    AppProject, Application,
+    cluster::Cluster,
+    repository::{Repository, RevisionMetadata},
+    resource::{ApplicationTree, ResourceDiff},
+    rpc::application::LogEntry,
+    rpc::events::EventList,
+    source::ApplicationSource,
+};
+
+/// Why the store refused.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("{0}")]
+    NotFound(String),
+    #[error("{0}")]
+    AlreadyExists(String),
+    /// The record has changed since it was read.
+    #[error("{0}")]
+    Conflict(String),
+    /// The record is not acceptable.
+    #[error("{0}")]
+    Invalid(String),
+    #[error("{0}")]
+    Forbidden(String),
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+impl From<StoreError> for ApiError {
+    fn from(e: StoreError) -> Self {
+        let code = match e {
+            StoreError::NotFound(_) => Code::NotFound,
+            StoreError::AlreadyExists(_) => Code::AlreadyExists,
+            StoreError::Conflict(_) => Code::Aborted,
+            StoreError::Invalid(_) => Code::InvalidArgument,
+            StoreError::Forbidden(_) => Code::PermissionDenied,
+            StoreError::Unavailable(_) => Code::Unavailable,
+        };
+        Self::new(code, e.to_string())
+    }
+}
+
+pub type StoreResult<T> = Result<T, StoreError>;
+
+/// What happened to the Applications.
+#[derive(Clone, Debug)]
+pub enum StoreEvent {
+    /// All there are, after a list.
+    Reset { items: Vec<Application>, resource_version: String },
+    Changed(Box<Application>),
+    Deleted(Box<Application>),
+}
+
+/// A Secret, its values decoded.
+#[derive(Clone, Default)]
+pub struct SecretRecord {
+    pub name: String,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+    pub data: BTreeMap<String, Vec<u8>>,
+}
+
+impl SecretRecord {
+    /// A value as text; empty when absent.
+    pub fn text(&self, key: &str) -> String {
+        self.data.get(key).map(|v| String::from_utf8_lossy(v).into_owned()).unwrap_or_default()
+    }
+}
+
+/// An event to record about an Application or project.
+pub struct EventRecord {
+    pub api_kind: &'static str,
+    pub name: String,
+    pub namespace: String,
+    pub uid: String,
+    pub resource_version: String,
+    pub reason: &'static str,
+    pub message: String,
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// Our records in Kubernetes. Secrets, ConfigMaps and projects are those of the control plane's namespace.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application>;
+    async fn create_app(&self, app: &Application) -> StoreResult<Application>;
+    /// Applies a JSON merge patch; with a `metadata.resourceVersion` in it only if that is still the version.
+    async fn patch_app(&self, namespace: &str, name: &str, patch: &Value) -> StoreResult<Application>;
+    async fn delete_app(&self, namespace: &str, name: &str) -> StoreResult<()>;
+    /// Lists, then watches, for ever; re-lists by itself after a failure.
+    fn watch_apps(&self) -> BoxStream<'static, StoreEvent>;
+
+    async fn list_projects(&self) -> StoreResult<Vec<AppProject>>;
+    async fn get_project(&self, name: &str) -> StoreResult<AppProject>;
+    async fn create_project(&self, project: &AppProject) -> StoreResult<AppProject>;
+    async fn update_project(&self, project: &AppProject) -> StoreResult<AppProject>;
+    async fn delete_project(&self, name: &str) -> StoreResult<()>;
+
+    /// Its data; empty when there is none.
+    async fn config_map(&self, name: &str) -> StoreResult<BTreeMap<String, String>>;
+    async fn secret(&self, name: &str) -> StoreResult<SecretRecord>;
+    /// Those with the label `argocd.argoproj.io/secret-type` of this value.
+    async fn secrets_of_type(&self, secret_type: &str) -> StoreResult<Vec<SecretRecord>>;
+    async fn put_secret(&self, secret: &SecretRecord) -> StoreResult<()>;
+    async fn delete_secret(&self, name: &str) -> StoreResult<()>;
+
+    async fn record_event(&self, event: EventRecord) -> StoreResult<()>;
+    async fn events(&self, namespace: &str, field_selector: &str) -> StoreResult<EventList>;
+}
+
+/// Which live object.
+#[derive(Clone, Debug, Default)]
+pub struct LiveRef {
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
+}
+
+/// How to delete a live object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    Foreground,
+    Background,
+    /// Background, without waiting for a graceful end.
+    Force,
+    Orphan,
+}
+
+/// Which log lines.
+#[derive(Clone, Debug, Default)]
+pub struct LogOptions {
+    pub container: String,
+    pub follow: bool,
+    pub previous: bool,
+    pub since_seconds: Option<i64>,
+    pub tail_lines: Option<i64>,
+}
+
+/// The clusters that applications run in, as the controller and the live caches know them. `app` is an Application.
+#[async_trait]
+pub trait Live: Send + Sync + 'static {
+    /// What the controller last published; none before its first comparison.
+    async fn managed_resources(&self, app: &Application) -> Option<Arc<Vec<ResourceDiff>>>;
+    async fn tree(&self, app: &Application) -> Option<Arc<ApplicationTree>>;
+    /// The tree now and after each change.
+    fn watch_tree(&self, app: &Application) -> BoxStream<'static, Arc<ApplicationTree>>;
+    async fn get(&self, app: &Application, object: &LiveRef) -> Result<Value, ApiError>;
+    async fn delete(&self, app: &Application, object: &LiveRef, how: Propagation) -> Result<(), ApiError>;
+    /// Applies a patch of a Kubernetes patch type such as `application/merge-patch+json`.
+    async fn patch(&self, app: &Application, object: &LiveRef, patch: &str, patch_type: &str) -> Result<Value, ApiError>;
+    async fn events(&self, app: &Application, namespace: &str, field_selector: &str) -> Result<EventList, ApiError>;
+    /// Lines of one pod; an entry's `content` is one line.
+    async fn logs(
+        &self,
+        app: &Application,
+        pod: &LiveRef,
+        options: &LogOptions,
+    ) -> Result<BoxStream<'static, Result<LogEntry, ApiError>>, ApiError>;
+    /// The clusters one can deploy to, without credentials.
+    async fn clusters(&self) -> Result<Vec<Cluster>, ApiError>;
+}
+
+/// What to render.
+#[derive(Clone, Debug)]
+pub struct RenderRequest {
+    pub repository: Repository,
+    pub source: ApplicationSource,
+    /// A commit's full SHA.
+    pub revision: String,
+    pub app_name: String,
+    pub namespace: String,
+    pub project: String,
+    pub no_cache: bool,
+}
+
+/// The rendered objects.
+#[derive(Clone, Debug, Default)]
+pub struct RenderedManifests {
+    pub revision: String,
+    pub source_type: String,
+    pub objects: Vec<Value>,
+    /// Files that could not be read, in words.
+    pub errors: Vec<String>,
+}
+
+/// Git, and what is in it. Errors are in words for the user.
+#[async_trait]
+pub trait Sources: Send + Sync + 'static {
+    /// The commit, and how to show it: `HEAD (sha)`, or the SHA itself. Asks the remote.
+    async fn resolve(&self, repository: &Repository, revision: &str) -> Result<(String, String), ApiError>;
+    async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError>;
+    async fn test(&self, repository: &Repository) -> Result<(), ApiError>;
+    /// Branches and tags.
+    async fn refs(&self, repository: &Repository) -> Result<(Vec<String>, Vec<String>), ApiError>;
+    async fn metadata(&self, repository: &Repository, revision: &str) -> Result<RevisionMetadata, ApiError>;
+}

@@ -1,0 +1,43 @@
+//! Who did what to an Application: Kubernetes events and a line in the log, with Argo CD's words.
+
+use crate::{auth::Caller, ports::EventRecord, server::State};
+use std::collections::BTreeMap;
+use tiphys_api::Application;
+
+pub const OPERATION_STARTED: &str = "OperationStarted";
+pub const RESOURCE_CREATED: &str = "ResourceCreated";
+pub const RESOURCE_UPDATED: &str = "ResourceUpdated";
+pub const RESOURCE_DELETED: &str = "ResourceDeleted";
+
+pub fn user(caller: &Caller) -> &str {
+    match caller.username() {
+        "" => "Unknown user",
+        name => name,
+    }
+}
+
+/// `action` reads after the user's name.
+pub async fn app(state: &State, caller: &Caller, app: &Application, reason: &'static str, action: &str) {
+    let user = user(caller);
+    let (m, destination) = (&app.metadata, &app.spec.destination);
+    let annotations = [("dest-server", destination.server.as_str()), ("dest-namespace", &destination.namespace), ("user", user)];
+    let event = EventRecord {
+        api_kind: "Application",
+        name: m.name.clone(),
+        namespace: m.namespace.clone(),
+        uid: m.uid.clone(),
+        resource_version: m.resource_version.clone(),
+        reason,
+        message: format!("{user} {action}"),
+        annotations: BTreeMap::from(annotations.map(|(k, v)| (k.to_owned(), v.to_owned()))),
+    };
+    record(state, event).await;
+}
+
+/// An event that cannot be stored does not undo what it tells of.
+pub async fn record(state: &State, event: EventRecord) {
+    tracing::info!(kind = event.api_kind, name = event.name, reason = event.reason, "{}", event.message);
+    if let Err(e) = state.store.record_event(event).await {
+        tracing::warn!(error = %e, "the event was not stored");
+    }
+}

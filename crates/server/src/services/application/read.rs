@@ -1,0 +1,146 @@
+//! List, Get, sync windows, links and revisions.
+
+use super::{find, validate};
+use crate::{
+    ApiError, Code,
+    auth::Caller,
+    index::version,
+    server::State,
+    services::repository::repository,
+};
+use serde_json::json;
+use std::sync::Arc;
+use tiphys_api::{
+    Application,
+    application::ApplicationList,
+    constants::REFRESH,
+    repository::RevisionMetadata,
+    rpc::application::{
+        ApplicationQuery, ApplicationSyncWindowsQuery, ApplicationSyncWindowsResponse, LinksResponse, ListAppLinksRequest, RevisionMetadataQuery,
+    },
+    source::ApplicationSource,
+};
+use tiphys_apimachinery::selector::LabelSelector;
+use tiphys_engine::spec;
+use tokio::sync::broadcast::error::RecvError;
+
+/// What Applications a query means; of `projects` and the older `project`.
+pub(super) struct Filter {
+    selector: LabelSelector,
+    name: String,
+    namespace: String,
+    projects: Vec<String>,
+    repo: String,
+}
+
+impl Filter {
+    pub(super) fn new(q: &ApplicationQuery) -> Result<Self, ApiError> {
+        let selector = LabelSelector::parse(q.selector.as_deref().unwrap_or_default())
+            .map_err(|e| ApiError::plain(format!("error parsing the selector: {e}")))?;
+        Ok(Self {
+            selector,
+            name: q.name.clone().unwrap_or_default(),
+            namespace: q.app_namespace.clone().unwrap_or_default(),
+            projects: projects(q),
+            repo: q.repo.clone().unwrap_or_default(),
+        })
+    }
+
+    pub(super) fn matches(&self, app: &Application) -> bool {
+        let m = &app.metadata;
+        (self.name.is_empty() || m.name == self.name)
+            && (self.namespace.is_empty() || m.namespace == self.namespace)
+            && (self.projects.is_empty() || self.projects.iter().any(|p| p == spec::project_name(app)))
+            && (self.repo.is_empty() || spec::sources(&app.spec).iter().any(|s| s.repo_url == self.repo))
+            && self.selector.matches(&m.labels)
+    }
+}
+
+fn projects(q: &ApplicationQuery) -> Vec<String> {
+    if q.projects.is_empty() { q.project.clone() } else { q.projects.clone() }
+}
+
+pub async fn list(state: Arc<State>, _: Caller, q: ApplicationQuery) -> Result<ApplicationList, ApiError> {
+    let filter = Filter::new(&q)?;
+    state.index.ready().await;
+    let (apps, resource_version) = state.index.all();
+    let mut items: Vec<Application> = apps.iter().filter(|app| filter.matches(app)).map(|app| app.as_ref().clone()).collect();
+    items.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    let mut list = ApplicationList { items, ..Default::default() };
+    list.metadata.resource_version = resource_version.to_string();
+    Ok(list)
+}
+
+pub async fn get(state: Arc<State>, _: Caller, q: ApplicationQuery) -> Result<Application, ApiError> {
+    let projects = projects(&q);
+    if projects.len() > 1 {
+        return Err(ApiError::invalid("multiple projects specified - the get endpoint accepts either zero or one project"));
+    }
+    let name = q.name.as_deref().unwrap_or_default();
+    let (app, _) = find(&state, q.app_namespace.as_deref(), name, projects.first().map(String::as_str)).await?;
+    match q.refresh.as_deref() {
+        None => Ok(app),
+        Some(kind) => refresh(&state, &app, if kind == "hard" { "hard" } else { "normal" }).await,
+    }
+}
+
+/// Asks the controller to compare again, and waits until it has: it takes the annotation away.
+pub(super) async fn refresh(state: &State, app: &Application, kind: &str) -> Result<Application, ApiError> {
+    let (namespace, name) = (&app.metadata.namespace, &app.metadata.name);
+    let mut events = state.index.subscribe();
+    let patch = json!({"metadata": {"annotations": {REFRESH: kind}}});
+    let asked = state.store.patch_app(namespace, name, &patch).await.map_err(|e| ApiError::from(e).context("error refreshing the app"))?;
+    let done = |app: &Application| version(app) > version(&asked) && !app.metadata.annotations.contains_key(REFRESH);
+    let wait = async {
+        loop {
+            let seen = match events.recv().await {
+                Ok(event) => Some(event.app),
+                // Too many events to keep: what matters is the Application as it is now.
+                Err(RecvError::Lagged(_)) => state.index.get(namespace, name),
+                Err(RecvError::Closed) => return Err(ApiError::new(Code::Unavailable, "the server is shutting down")),
+            };
+            if let Some(app) = seen.filter(|a| a.metadata.name == *name && a.metadata.namespace == *namespace && done(a)) {
+                return Ok(app.as_ref().clone());
+            }
+        }
+    };
+    let late = |_| ApiError::new(Code::DeadlineExceeded, "application refresh deadline exceeded");
+    tokio::time::timeout(state.options.refresh_timeout, wait).await.map_err(late)?
+}
+
+/// Windows are not acted on yet: nothing is blocked.
+pub async fn windows(state: Arc<State>, _: Caller, q: ApplicationSyncWindowsQuery) -> Result<ApplicationSyncWindowsResponse, ApiError> {
+    find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+    Ok(ApplicationSyncWindowsResponse { can_sync: true, ..Default::default() })
+}
+
+pub async fn links(state: Arc<State>, _: Caller, q: ListAppLinksRequest) -> Result<LinksResponse, ApiError> {
+    find(&state, q.namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+    Ok(LinksResponse::default())
+}
+
+pub async fn revision_metadata(state: Arc<State>, _: Caller, q: RevisionMetadataQuery) -> Result<RevisionMetadata, ApiError> {
+    let (app, project) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+    let source = source_of(&app, q.source_index, q.version_id).map_err(|e| e.context("error getting app source by source index and version ID"))?;
+    validate::permitted(&project, &source.repo_url)?;
+    let repository = repository(&state, &source.repo_url, spec::project_name(&app)).await?;
+    state.sources.metadata(&repository, &q.revision).await
+}
+
+/// The source that an index and a version in the history mean.
+fn source_of(app: &Application, index: Option<i32>, id: Option<i32>) -> Result<ApplicationSource, ApiError> {
+    let sources: Vec<&ApplicationSource> = match id {
+        None => spec::sources(&app.spec),
+        Some(id) => {
+            let known = app.status.history.iter().find(|h| h.id == i64::from(id));
+            let known = known.ok_or_else(|| ApiError::plain(format!("revision history not found for version ID {id}")))?;
+            if known.sources.is_empty() { vec![&known.source] } else { known.sources.iter().collect() }
+        }
+    };
+    let at = usize::try_from(index.unwrap_or(0)).unwrap_or(usize::MAX);
+    let absent = || match sources.len() {
+        1 => ApiError::plain(format!("source index {at} not found because there is only 1 source")),
+        n => ApiError::plain(format!("source index {at} not found because there are only {n} sources")),
+    };
+    sources.get(at).map(|s| (*s).clone()).ok_or_else(absent)
+}

@@ -1,0 +1,128 @@
+//! Whether an Application may be stored: its fields, its project's permissions, its repository. Normalises it too.
+
+use crate::{
+    ApiError,
+    ports::RenderRequest,
+    server::State,
+    services::repository::repository,
+};
+use std::collections::BTreeSet;
+use tiphys_api::{AppProject, Application, application::ApplicationSpec, source::ApplicationSource};
+use tiphys_engine::{
+    spec::{self, Destination},
+    types::Condition,
+};
+
+/// Checks, with `deep` also that the source can be read, and brings the specification into its normal form.
+pub async fn validate_and_normalize(state: &State, app: &mut Application, project: &AppProject, deep: bool) -> Result<(), ApiError> {
+    let name = app.metadata.name.clone();
+    if name.is_empty() {
+        return Err(ApiError::plain("resource name may not be empty"));
+    }
+    let mut names = BTreeSet::new();
+    if let Some(twice) = app.spec.sources.iter().filter(|s| !s.name.is_empty()).find(|s| !names.insert(s.name.clone())) {
+        return Err(ApiError::plain(format!("application {name} has duplicate source name: {}", twice.name)));
+    }
+    let clusters: Vec<Destination> =
+        state.live.clusters().await?.into_iter().map(|c| Destination { server: c.server, name: c.name }).collect();
+    spec::destination(&app.spec.destination, &clusters)
+        .map_err(|why| ApiError::invalid(format!("application destination spec for {name} is invalid: {why}")))?;
+    let refuse = |conditions: Vec<Condition>| {
+        let lines: Vec<_> = conditions.iter().map(|c| format!("{:?}: {}", c.kind, c.message)).collect();
+        if lines.is_empty() { Ok(()) } else { Err(ApiError::invalid(format!("application spec for {name} is invalid: {}", lines.join(";")))) }
+    };
+    // Permissions come first: a source that is not permitted is not even contacted.
+    refuse(spec::validate(&app.spec, project, &clusters))?;
+    if deep {
+        refuse(unreadable(state, app).await?)?;
+    }
+    normalize(&mut app.spec);
+    Ok(())
+}
+
+/// What keeps the sources from being rendered.
+async fn unreadable(state: &State, app: &Application) -> Result<Vec<Condition>, ApiError> {
+    let invalid = |message: String| Condition::new(tiphys_engine::types::ConditionType::InvalidSpecError, message);
+    let mut conditions = Vec::new();
+    for source in spec::sources(&app.spec) {
+        let repository = repository(state, &source.repo_url, spec::project_name(app)).await?;
+        if let Err(e) = state.sources.test(&repository).await {
+            let message = format!("repository not accessible: repositories not accessible: {:?}: {e}", source.repo_url);
+            return Ok(vec![invalid(message)]);
+        }
+        if source.path.is_empty() && source.chart.is_empty() {
+            continue;
+        }
+        if let Err(e) = render(state, app, repository, source).await {
+            conditions.push(invalid(format!("Unable to generate manifests in {}: {e}", source.path)));
+        }
+    }
+    Ok(conditions)
+}
+
+async fn render(
+    state: &State,
+    app: &Application,
+    repository: tiphys_api::repository::Repository,
+    source: &ApplicationSource,
+) -> Result<(), ApiError> {
+    let (revision, _) = state.sources.resolve(&repository, &source.target_revision).await?;
+    let request = RenderRequest {
+        repository,
+        source: source.clone(),
+        revision,
+        app_name: app.metadata.name.clone(),
+        namespace: app.spec.destination.namespace.clone(),
+        project: spec::project_name(app).to_owned(),
+        no_cache: false,
+    };
+    let rendered = state.sources.render(request).await?;
+    if rendered.errors.is_empty() { Ok(()) } else { Err(ApiError::plain(rendered.errors.join("; "))) }
+}
+
+/// Refuses a source that the project does not permit.
+pub fn permitted(project: &AppProject, url: &str) -> Result<(), ApiError> {
+    if spec::source_permitted(project, url) {
+        return Ok(());
+    }
+    Err(ApiError::new(crate::Code::PermissionDenied, format!("application repo {url} is not permitted in project '{}'", project.metadata.name)))
+}
+
+/// The default project is named, and what says nothing is left out.
+fn normalize(spec: &mut ApplicationSpec) {
+    if spec.project.is_empty() {
+        "default".clone_into(&mut spec.project);
+    }
+    if spec.sync_policy.as_ref().is_some_and(|p| *p == tiphys_api::application::SyncPolicy::default()) {
+        spec.sync_policy = None;
+    }
+    for source in spec.sources.iter_mut().chain(spec.source.as_mut()) {
+        drop_default(&mut source.kustomize);
+        drop_default(&mut source.helm);
+        drop_default(&mut source.directory);
+    }
+}
+
+fn drop_default<T: Default + PartialEq>(field: &mut Option<T>) {
+    if field.as_ref().is_some_and(|value| *value == T::default()) {
+        *field = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_normal_form_leaves_out_what_says_nothing() {
+        let mut spec: ApplicationSpec = serde_json::from_value(json!({
+            "destination": {}, "syncPolicy": {}, "source": {"repoURL": "r", "helm": {}, "kustomize": {}, "directory": {"recurse": true}}
+        }))
+        .expect("a specification");
+        normalize(&mut spec);
+        let source = spec.source.expect("a source");
+        assert_eq!((spec.project.as_str(), spec.sync_policy), ("default", None));
+        assert!(source.helm.is_none() && source.kustomize.is_none() && source.directory.is_some());
+    }
+}

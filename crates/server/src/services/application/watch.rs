@@ -1,0 +1,112 @@
+//! Watch: the Applications as they are, then every change.
+
+use super::read::Filter;
+use crate::{
+    ApiError, Code,
+    auth::Caller,
+    index::{AppEvent, Change, version},
+    server::State,
+};
+use futures::{StreamExt as _, stream::BoxStream};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
+use tiphys_api::{Application, application::ApplicationWatchEvent, rpc::application::ApplicationQuery};
+use tokio::sync::broadcast::{self, error::RecvError};
+
+struct Watch {
+    state: Arc<State>,
+    filter: Filter,
+    /// Older than this is not of interest.
+    min_version: u64,
+    events: broadcast::Receiver<AppEvent>,
+    pending: VecDeque<AppEvent>,
+    /// What the client has been told of.
+    told: BTreeMap<(String, String), Arc<Application>>,
+}
+
+pub async fn watch(
+    state: Arc<State>,
+    _: Caller,
+    mut q: ApplicationQuery,
+) -> Result<BoxStream<'static, Result<ApplicationWatchEvent, ApiError>>, ApiError> {
+    let one = q.name.as_ref().is_some_and(|n| !n.is_empty());
+    if one && q.app_namespace.as_deref().unwrap_or_default().is_empty() {
+        q.app_namespace = Some(state.options.namespace.clone());
+    }
+    let filter = Filter::new(&q)?;
+    state.index.ready().await;
+    let resource_version = q.resource_version.unwrap_or_default();
+    let mut watch = Watch {
+        events: state.index.subscribe(),
+        min_version: resource_version.parse().unwrap_or(0),
+        state,
+        filter,
+        pending: VecDeque::new(),
+        told: BTreeMap::new(),
+    };
+    // Whoever watches one Application must miss nothing, even when it gives a version.
+    if resource_version.is_empty() || one {
+        watch.snapshot(Change::Added);
+    }
+    Ok(futures::stream::unfold(watch, next).boxed())
+}
+
+impl Watch {
+    fn snapshot(&mut self, change: Change) {
+        self.pending = self.state.index.all().0.into_iter().map(|app| AppEvent { change, app }).collect();
+    }
+
+    fn wanted(&mut self, event: AppEvent) -> Option<ApplicationWatchEvent> {
+        if version(&event.app) < self.min_version || !self.filter.matches(&event.app) {
+            return None;
+        }
+        let key = key(&event.app);
+        if event.change == Change::Deleted {
+            self.told.remove(&key);
+        } else {
+            // What happened between subscribing and the snapshot is in both.
+            if self.told.get(&key).is_some_and(|told| version(told) >= version(&event.app)) {
+                return None;
+            }
+            self.told.insert(key, event.app.clone());
+        }
+        Some(ApplicationWatchEvent { type_: event.change.word().into(), application: event.app.as_ref().clone() })
+    }
+
+    /// After events were lost: all Applications as they are, and those that are gone.
+    fn catch_up(&mut self) {
+        self.events = self.state.index.subscribe();
+        self.snapshot(Change::Modified);
+        let here: BTreeSet<_> = self.pending.iter().map(|e| key(&e.app)).collect();
+        let gone = self.told.iter().filter(|(key, _)| !here.contains(key));
+        self.pending.extend(gone.map(|(_, app)| AppEvent { change: Change::Deleted, app: app.clone() }));
+    }
+}
+
+fn key(app: &Application) -> (String, String) {
+    (app.metadata.namespace.clone(), app.metadata.name.clone())
+}
+
+async fn next(mut watch: Watch) -> Option<(Result<ApplicationWatchEvent, ApiError>, Watch)> {
+    loop {
+        let event = match watch.pending.pop_front() {
+            Some(event) => event,
+            None => match watch.events.recv().await {
+                Ok(event) => event,
+                Err(RecvError::Lagged(_)) => {
+                    watch.catch_up();
+                    continue;
+                }
+                Err(RecvError::Closed) => {
+                    let e = ApiError::new(Code::Unavailable, "the server is shutting down");
+                    return Some((Err(e), watch));
+                }
+            },
+        };
+        if let Some(event) = watch.wanted(event) {
+            return Some((Ok(event), watch));
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Create, Update, UpdateSpec and Patch.
+
+use super::{audit, find, project_of, validate::validate_and_normalize};
+use crate::{
+    ApiError, Code,
+    auth::Caller,
+    ports::StoreError,
+    server::State,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tiphys_api::{
+    Application,
+    application::ApplicationSpec,
+    rpc::application::{ApplicationCreateRequest, ApplicationPatchRequest, ApplicationUpdateRequest, ApplicationUpdateSpecRequest},
+};
+use tiphys_apimachinery::patch;
+
+const TRIES: usize = 10;
+
+pub async fn create(state: Arc<State>, caller: Caller, q: ApplicationCreateRequest) -> Result<Application, ApiError> {
+    let mut app = q.application;
+    if app.metadata.namespace.is_empty() {
+        app.metadata.namespace.clone_from(&state.options.namespace);
+    }
+    if app.metadata.namespace != state.options.namespace {
+        return Err(ApiError::new(Code::PermissionDenied, format!("namespace '{}' is not permitted", app.metadata.namespace)));
+    }
+    let project = project_of(&state, &app).await?;
+    let context = |e: ApiError| e.context("error while validating and normalizing app");
+    validate_and_normalize(&state, &mut app, &project, q.validate.unwrap_or(true)).await.map_err(context)?;
+    // An operation has rules of its own: it is started by Sync only.
+    app.operation = None;
+    match state.store.create_app(&app).await {
+        Ok(created) => {
+            state.index.wrote(&created);
+            audit::app(&state, &caller, &created, audit::RESOURCE_CREATED, "created application").await;
+            Ok(created)
+        }
+        Err(StoreError::AlreadyExists(_)) => exists(&state, &caller, app, q.upsert.unwrap_or(false)).await,
+        Err(e) => Err(ApiError::from(e).context("error creating application")),
+    }
+}
+
+/// Creating the same again is fine; something else only with `upsert`.
+async fn exists(state: &State, caller: &Caller, app: Application, upsert: bool) -> Result<Application, ApiError> {
+    let m = &app.metadata;
+    let existing = state.store.get_app(&m.namespace, &m.name).await.map_err(|e| {
+        ApiError::internal(format!("unable to check existing application details ({}): {e}", m.namespace))
+    })?;
+    let have = &existing.metadata;
+    let same = existing.spec == app.spec && have.labels == m.labels && have.annotations == m.annotations && have.finalizers == m.finalizers;
+    if same {
+        return Ok(existing);
+    }
+    if !upsert {
+        return Err(ApiError::invalid("existing application spec is different, use upsert flag to force update"));
+    }
+    replace(state, caller, existing, &app, true).await.map_err(|e| e.context("error updating application"))
+}
+
+/// Stores the specification and the metadata that is the user's. `merge` keeps labels and annotations that are not named.
+async fn replace(state: &State, caller: &Caller, mut current: Application, new: &Application, merge: bool) -> Result<Application, ApiError> {
+    for _ in 0..TRIES {
+        let patch = changes(&current, new, merge)?;
+        let m = &current.metadata;
+        match state.store.patch_app(&m.namespace, &m.name, &patch).await {
+            Ok(updated) => {
+                state.index.wrote(&updated);
+                audit::app(state, caller, &updated, audit::RESOURCE_UPDATED, "updated application spec").await;
+                return Ok(updated);
+            }
+            Err(StoreError::Conflict(_)) => {
+                current = state.store.get_app(&m.namespace, &m.name).await.map_err(|e| ApiError::from(e).context("error getting application"))?;
+            }
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Err(ApiError::internal("Failed to update application. Too many conflicts"))
+}
+
+/// A merge patch from one to the other, valid for the version that was read only.
+fn changes(current: &Application, new: &Application, merge: bool) -> Result<Value, ApiError> {
+    let part = |app: &Application| {
+        json!({"spec": app.spec, "metadata": {"labels": app.metadata.labels, "annotations": app.metadata.annotations, "finalizers": app.metadata.finalizers}})
+    };
+    let mut wanted = new.clone();
+    if merge {
+        let with = |old: &std::collections::BTreeMap<String, String>, new| old.clone().into_iter().chain(new).collect();
+        wanted.metadata.labels = with(&current.metadata.labels, wanted.metadata.labels);
+        wanted.metadata.annotations = with(&current.metadata.annotations, wanted.metadata.annotations);
+    }
+    let mut patch = patch::json_merge::create_two_way(&part(current), &part(&wanted)).map_err(|e| ApiError::internal(e.to_string()))?;
+    patch::json_merge::apply_in_place(&mut patch, &json!({"metadata": {"resourceVersion": current.metadata.resource_version}}))
+        .map_err(|e| ApiError::internal(e.to_string()))?;
+    Ok(patch)
+}
+
+/// What Update, UpdateSpec and Patch do alike.
+async fn validate_and_update(state: &State, caller: &Caller, mut new: Application, deep: bool, project: Option<&str>) -> Result<Application, ApiError> {
+    let (current, old_project) = find(state, Some(&new.metadata.namespace), &new.metadata.name, project).await?;
+    let project = if current.spec.project == new.spec.project { old_project } else { project_of(state, &new).await? };
+    validate_and_normalize(state, &mut new, &project, deep).await.map_err(|e| e.context("error validating and normalizing app"))?;
+    replace(state, caller, current, &new, false).await.map_err(|e| e.context("error updating application"))
+}
+
+pub async fn update(state: Arc<State>, caller: Caller, q: ApplicationUpdateRequest) -> Result<Application, ApiError> {
+    validate_and_update(&state, &caller, q.application, q.validate.unwrap_or(true), q.project.as_deref()).await
+}
+
+pub async fn update_spec(state: Arc<State>, caller: Caller, q: ApplicationUpdateSpecRequest) -> Result<ApplicationSpec, ApiError> {
+    let (mut app, _) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+    app.spec = q.spec;
+    let updated = validate_and_update(&state, &caller, app, q.validate.unwrap_or(true), q.project.as_deref()).await;
+    Ok(updated.map_err(|e| e.context("error validating and updating app"))?.spec)
+}
+
+pub async fn patch(state: Arc<State>, caller: Caller, q: ApplicationPatchRequest) -> Result<Application, ApiError> {
+    let (app, _) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+    let before = serde_json::to_value(&app).map_err(|e| ApiError::internal(format!("error marshaling application: {e}")))?;
+    let read = |what: &str| {
+        serde_json::from_str::<Value>(&q.patch).map_err(|e| ApiError::invalid(format!("error {what}: the patch is not valid JSON: {e}")))
+    };
+    let bad = |doing: &str, e: patch::PatchError| ApiError::invalid(format!("{doing}: {e}"));
+    let after = match q.patch_type.as_str() {
+        "json" | "" => patch::json::apply(&before, &read("decoding json patch")?).map_err(|e| bad("error applying patch", e))?,
+        "merge" => patch::json_merge::apply(&before, &read("calculating merge patch")?).map_err(|e| bad("error calculating merge patch", e))?,
+        other => return Err(ApiError::invalid(format!("Patch type '{other}' is not supported"))),
+    };
+    let mut patched: Application = serde_json::from_value(after).map_err(|e| ApiError::invalid(format!("error unmarshaling patched app: {e}")))?;
+    // A patch changes this Application, not another.
+    (patched.metadata.name, patched.metadata.namespace) = (app.metadata.name, app.metadata.namespace);
+    validate_and_update(&state, &caller, patched, true, q.project.as_deref()).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn app(v: Value) -> Application {
+        serde_json::from_value(v).expect("an Application")
+    }
+
+    #[test]
+    fn a_change_is_a_patch_of_what_differs() {
+        let current = app(json!({"metadata": {"name": "a", "resourceVersion": "7", "labels": {"x": "1", "y": "2"}},
+            "spec": {"project": "p", "destination": {"server": "s"}, "source": {"repoURL": "r", "path": "a", "targetRevision": "v1"}}}));
+        let new = app(json!({"metadata": {"name": "a", "labels": {"x": "3"}},
+            "spec": {"project": "p", "destination": {"server": "s"}, "source": {"repoURL": "r", "path": "b"}}}));
+        let replaced = changes(&current, &new, false).expect("a patch");
+        assert_eq!(
+            replaced,
+            json!({"metadata": {"labels": {"x": "3", "y": null}, "resourceVersion": "7"}, "spec": {"source": {"path": "b", "targetRevision": null}}})
+        );
+        assert_eq!(changes(&current, &new, true).expect("a patch")["metadata"]["labels"], json!({"x": "3"}));
+    }
+}

@@ -1,0 +1,10 @@
+//! What the calls do, a module a service. Handlers take the shared state, the caller and the request message.
+
+pub mod account;
+pub mod application;
+pub mod cluster;
+pub mod project;
+pub mod repository;
+pub mod session;
+pub mod settings;
+pub mod version;

@@ -1,0 +1,207 @@
+//! project.ProjectService.
+
+use super::{application::audit, repository};
+use crate::{
+    ApiError,
+    auth::Caller,
+    index::Index,
+    ports::{EventRecord, StoreError},
+    server::State,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+use tiphys_api::{
+    AppProject,
+    project::AppProjectList,
+    rpc::{
+        events::EventList,
+        project::{
+            DetailedProjectsResponse, EmptyResponse, GlobalProjectsResponse, ListProjectLinksRequest, ProjectCreateRequest, ProjectQuery,
+            ProjectUpdateRequest, SyncWindowsQuery, SyncWindowsResponse,
+        },
+    },
+};
+use tiphys_engine::{permit, spec};
+
+pub const DEFAULT: &str = "default";
+
+pub async fn list(state: Arc<State>, _: Caller, _: ProjectQuery) -> Result<AppProjectList, ApiError> {
+    let mut items = state.store.list_projects().await?;
+    items.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    Ok(AppProjectList { items, ..Default::default() })
+}
+
+pub async fn get(state: Arc<State>, _: Caller, q: ProjectQuery) -> Result<AppProject, ApiError> {
+    Ok(state.store.get_project(&q.name).await?)
+}
+
+pub async fn detailed(state: Arc<State>, _: Caller, q: ProjectQuery) -> Result<DetailedProjectsResponse, ApiError> {
+    let project = state.store.get_project(&q.name).await?;
+    let scoped = |owner: &str| owner == q.name;
+    let repositories = repository::stored(&state).await?.into_iter().filter(|r| scoped(&r.project)).map(repository::sanitized).collect();
+    let clusters = state.live.clusters().await?.into_iter().filter(|c| scoped(&c.project)).collect();
+    Ok(DetailedProjectsResponse { global_projects: Vec::new(), project: Some(project), repositories, clusters })
+}
+
+/// There are no global projects yet.
+pub async fn globals(state: Arc<State>, _: Caller, q: ProjectQuery) -> Result<GlobalProjectsResponse, ApiError> {
+    state.store.get_project(&q.name).await?;
+    Ok(GlobalProjectsResponse::default())
+}
+
+/// Windows are not acted on yet, so none is active.
+pub async fn windows(state: Arc<State>, _: Caller, q: SyncWindowsQuery) -> Result<SyncWindowsResponse, ApiError> {
+    state.store.get_project(&q.name).await?;
+    Ok(SyncWindowsResponse::default())
+}
+
+pub async fn links(
+    state: Arc<State>,
+    _: Caller,
+    q: ListProjectLinksRequest,
+) -> Result<tiphys_api::rpc::application::LinksResponse, ApiError> {
+    state.store.get_project(&q.name).await?;
+    Ok(tiphys_api::rpc::application::LinksResponse::default())
+}
+
+pub async fn events(state: Arc<State>, _: Caller, q: ProjectQuery) -> Result<EventList, ApiError> {
+    let project = state.store.get_project(&q.name).await?;
+    let m = &project.metadata;
+    let selector = format!("involvedObject.name={},involvedObject.namespace={},involvedObject.uid={}", m.name, m.namespace, m.uid);
+    Ok(state.store.events(&m.namespace, &selector).await?)
+}
+
+pub async fn create(state: Arc<State>, caller: Caller, q: ProjectCreateRequest) -> Result<AppProject, ApiError> {
+    let project = q.project.ok_or_else(|| ApiError::invalid("missing payload 'project' in request"))?;
+    validate(&project).map_err(|e| e.context("error validating project"))?;
+    let created = match state.store.create_project(&project).await {
+        Err(StoreError::AlreadyExists(_)) => {
+            let mut existing = state.store.get_project(&project.metadata.name).await?;
+            if existing.spec == project.spec {
+                return Ok(existing);
+            }
+            if !q.upsert {
+                return Err(ApiError::invalid("existing project spec is different, use upsert flag to force update"));
+            }
+            existing.spec = project.spec;
+            state.store.update_project(&existing).await?
+        }
+        other => other?,
+    };
+    record(&state, &caller, &created, "ResourceCreated", "created project").await;
+    Ok(created)
+}
+
+pub async fn update(state: Arc<State>, caller: Caller, q: ProjectUpdateRequest) -> Result<AppProject, ApiError> {
+    let project = q.project.ok_or_else(|| ApiError::invalid("missing payload 'project' in request"))?;
+    validate(&project)?;
+    let before = state.store.get_project(&project.metadata.name).await?;
+    still_permitted(&state.index, &before, &project)?;
+    let updated = state.store.update_project(&project).await?;
+    record(&state, &caller, &updated, "ResourceUpdated", "updated project").await;
+    Ok(updated)
+}
+
+pub async fn delete(state: Arc<State>, caller: Caller, q: ProjectQuery) -> Result<EmptyResponse, ApiError> {
+    if q.name == DEFAULT {
+        return Err(ApiError::invalid(format!("name '{}' is reserved and cannot be deleted", q.name)));
+    }
+    let project = state.store.get_project(&q.name).await?;
+    let users = state.index.all().0.iter().filter(|app| spec::project_name(app) == q.name).count();
+    if users > 0 {
+        return Err(ApiError::invalid(format!("project is referenced by {users} applications")));
+    }
+    state.store.delete_project(&q.name).await?;
+    record(&state, &caller, &project, "ResourceDeleted", "deleted project").await;
+    Ok(EmptyResponse {})
+}
+
+/// What Applications of the project may do must stay permitted.
+fn still_permitted(index: &Index, before: &AppProject, after: &AppProject) -> Result<(), ApiError> {
+    let (old, new) = (spec::project_rules(before), spec::project_rules(after));
+    let (mut sources, mut destinations) = (0, 0);
+    for app in index.all().0.iter().filter(|app| spec::project_name(app) == after.metadata.name) {
+        let lost = |url: &str| spec::source_permitted(before, url) && !spec::source_permitted(after, url);
+        sources += usize::from(spec::sources(&app.spec).iter().any(|s| lost(&s.repo_url)));
+        let d = &app.spec.destination;
+        let lost = permit::destination(&old, &d.server, &d.name, &d.namespace) && !permit::destination(&new, &d.server, &d.name, &d.namespace);
+        destinations += usize::from(lost);
+    }
+    let mut parts = Vec::new();
+    if sources > 0 {
+        parts.push(format!("{sources} applications source became invalid"));
+    }
+    if destinations > 0 {
+        parts.push(format!("{destinations} applications destination became invalid"));
+    }
+    if parts.is_empty() { Ok(()) } else { Err(ApiError::invalid(format!("as a result of project update {}", parts.join(" and ")))) }
+}
+
+fn validate(project: &AppProject) -> Result<(), ApiError> {
+    if project.metadata.name.is_empty() {
+        return Err(ApiError::invalid("metadata.name: a project needs a name"));
+    }
+    let mut seen = BTreeSet::new();
+    for d in &project.spec.destinations {
+        for (field, value) in [("name", &d.name), ("server", &d.server), ("namespace", &d.namespace)] {
+            if value == "!*" {
+                return Err(ApiError::invalid(format!("{field} has an invalid format, '!*'")));
+            }
+        }
+        let place = if d.server.is_empty() { &d.name } else { &d.server };
+        let key = format!("{place}/{}", d.namespace);
+        if seen.contains(&key) {
+            return Err(ApiError::invalid(format!("destination '{key}' already added")));
+        }
+        seen.insert(key);
+    }
+    let duplicate = |list: &[String], what: &str| {
+        let mut seen = BTreeSet::new();
+        match list.iter().find(|item| !seen.insert(item.as_str())) {
+            Some(item) => Err(ApiError::invalid(format!("{what} '{item}' already added"))),
+            None => Ok(()),
+        }
+    };
+    duplicate(&project.spec.source_namespaces, "source namespace")?;
+    if project.spec.source_repos.iter().any(|r| r == "!*") {
+        return Err(ApiError::invalid("source repository has an invalid format, '!*'"));
+    }
+    duplicate(&project.spec.source_repos, "source repository")
+}
+
+async fn record(state: &State, caller: &Caller, project: &AppProject, reason: &'static str, action: &str) {
+    let m = &project.metadata;
+    let user = audit::user(caller);
+    let event = EventRecord {
+        api_kind: "AppProject",
+        name: m.name.clone(),
+        namespace: m.namespace.clone(),
+        uid: m.uid.clone(),
+        resource_version: m.resource_version.clone(),
+        reason,
+        message: format!("{user} {action}"),
+        annotations: BTreeMap::from([("user".to_owned(), user.to_owned())]),
+    };
+    audit::record(state, event).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn bad_projects_are_refused_with_the_field() {
+        for (spec, want) in [
+            (json!({"destinations": [{"server": "s", "namespace": "n"}, {"server": "s", "namespace": "n"}]}), "destination 's/n' already added"),
+            (json!({"destinations": [{"server": "!*", "namespace": "n"}]}), "server has an invalid format, '!*'"),
+            (json!({"sourceRepos": ["a", "a"]}), "source repository 'a' already added"),
+            (json!({"sourceNamespaces": ["x", "x"]}), "source namespace 'x' already added"),
+        ] {
+            let project: AppProject = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).expect("a project");
+            assert_eq!(validate(&project).expect_err("it is bad").message, want);
+        }
+    }
+}

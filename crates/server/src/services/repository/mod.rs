@@ -1,0 +1,187 @@
+//! repository.RepositoryService.
+
+mod secrets;
+
+pub use secrets::{repository, stored};
+
+use crate::{ApiError, Code, auth::Caller, server::State};
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use std::sync::Arc;
+use tiphys_api::{
+    cluster::ConnectionState,
+    repository::{Repository, RepositoryList},
+    rpc::repository::{
+        DirectoryAppSpec, Refs, RepoAccessQuery, RepoAppDetailsQuery, RepoAppDetailsResponse, RepoCreateRequest, RepoQuery, RepoResponse,
+        RepoUpdateRequest,
+    },
+};
+use tiphys_engine::spec::normalize_url;
+
+const AT_ONCE: usize = 8;
+
+/// Without what is secret.
+pub fn sanitized(r: Repository) -> Repository {
+    let type_ = match r.type_.as_str() {
+        "" if r.repo.starts_with("oci://") => "oci".to_owned(),
+        "" => "git".to_owned(),
+        _ => r.type_,
+    };
+    Repository {
+        type_,
+        password: String::new(),
+        bearer_token: String::new(),
+        ssh_private_key: String::new(),
+        tls_client_cert_data: String::new(),
+        tls_client_cert_key: String::new(),
+        github_app_private_key: String::new(),
+        gcp_service_account_key: String::new(),
+        azure_service_principal_client_secret: String::new(),
+        insecure: r.insecure || r.insecure_ignore_host_key,
+        insecure_ignore_host_key: false,
+        ..r
+    }
+}
+
+async fn connection(state: &State, repository: &Repository) -> ConnectionState {
+    let tested = match secrets::with_inherited(state, repository.clone()).await {
+        Ok(repository) => state.sources.test(&repository).await,
+        Err(e) => Err(e),
+    };
+    let (status, message) = match tested {
+        Ok(()) => ("Successful", String::new()),
+        Err(e) => ("Failed", format!("Unable to connect to repository: {e}")),
+    };
+    ConnectionState { status: status.into(), message, attempted_at: Some(Timestamp::now().into()) }
+}
+
+pub async fn list(state: Arc<State>, _: Caller, _: RepoQuery) -> Result<RepositoryList, ApiError> {
+    let repositories = stored(&state).await?;
+    let connected = futures::stream::iter(repositories).map(|repository| {
+        let state = state.clone();
+        async move {
+            let connection_state = connection(&state, &repository).await;
+            Repository { connection_state, ..sanitized(repository) }
+        }
+    });
+    Ok(RepositoryList { items: connected.buffered(AT_ONCE).collect().await, ..Default::default() })
+}
+
+/// The stored one that a query means.
+async fn find(state: &State, q: &RepoQuery) -> Result<(crate::ports::SecretRecord, Repository), ApiError> {
+    let wanted = normalize_url(&q.repo);
+    let mut same: Vec<_> = secrets::records(state).await?.into_iter().filter(|(_, r)| normalize_url(&r.repo) == wanted).collect();
+    if same.is_empty() {
+        return Err(ApiError::denied());
+    }
+    if same.len() == 1 && q.app_project.is_empty() {
+        return Ok(same.remove(0));
+    }
+    let not_found = || ApiError::plain(format!("repository not found for url {:?} and project {:?}", q.repo, q.app_project));
+    same.into_iter().find(|(_, r)| r.project == q.app_project).ok_or_else(not_found)
+}
+
+pub async fn get(state: Arc<State>, _: Caller, q: RepoQuery) -> Result<Repository, ApiError> {
+    let (_, found) = find(&state, &q).await?;
+    let connection_state = connection(&state, &found).await;
+    Ok(Repository { connection_state, ..sanitized(found) })
+}
+
+fn checked(repository: Option<Repository>) -> Result<Repository, ApiError> {
+    let repository = repository.ok_or_else(|| ApiError::invalid("missing payload in request"))?;
+    if repository.repo.trim().is_empty() {
+        return Err(ApiError::invalid("repo: the URL of the repository is missing"));
+    }
+    Ok(repository)
+}
+
+/// What creating and updating return.
+fn brief(repository: &Repository) -> Repository {
+    Repository { repo: repository.repo.clone(), type_: repository.type_.clone(), name: repository.name.clone(), ..Default::default() }
+}
+
+pub async fn create(state: Arc<State>, _: Caller, q: RepoCreateRequest) -> Result<Repository, ApiError> {
+    let mut repository = checked(q.repo)?;
+    repository.connection_state = ConnectionState::default();
+    repository.inherited_creds = false;
+    if repository.project.is_empty() {
+        state.sources.test(&secrets::with_inherited(&state, repository.clone()).await?).await?;
+    }
+    let name = secrets::secret_name(&repository.repo, &repository.project);
+    let existing = secrets::records(&state).await?.into_iter().find(|(secret, r)| {
+        secret.name == name || (normalize_url(&r.repo) == normalize_url(&repository.repo) && r.project == repository.project)
+    });
+    if let Some((_, existing)) = &existing {
+        let typed = |r: &Repository| Repository { type_: sanitized(r.clone()).type_, ..r.clone() };
+        if typed(existing) == typed(&repository) {
+            return Ok(brief(existing));
+        }
+        if !q.upsert {
+            return Err(ApiError::invalid("existing repository spec is different, use upsert flag to force update"));
+        }
+    }
+    state.store.put_secret(&secrets::secret_of(&repository, existing.map(|(secret, _)| secret))).await?;
+    Ok(brief(&repository))
+}
+
+pub async fn update(state: Arc<State>, _: Caller, q: RepoUpdateRequest) -> Result<Repository, ApiError> {
+    let repository = checked(q.repo)?;
+    let query = RepoQuery { repo: repository.repo.clone(), app_project: repository.project.clone(), ..Default::default() };
+    let (secret, _) = find(&state, &query).await?;
+    state.store.put_secret(&secrets::secret_of(&repository, Some(secret))).await?;
+    Ok(brief(&repository))
+}
+
+pub async fn delete(state: Arc<State>, _: Caller, q: RepoQuery) -> Result<RepoResponse, ApiError> {
+    let (secret, _) = find(&state, &q).await?;
+    state.store.delete_secret(&secret.name).await?;
+    Ok(RepoResponse {})
+}
+
+pub async fn validate_access(state: Arc<State>, _: Caller, q: RepoAccessQuery) -> Result<RepoResponse, ApiError> {
+    let repository = Repository {
+        repo: q.repo,
+        type_: q.type_,
+        name: q.name,
+        username: q.username,
+        password: q.password,
+        bearer_token: q.bearer_token,
+        ssh_private_key: q.ssh_private_key,
+        insecure: q.insecure,
+        tls_client_cert_data: q.tls_client_cert_data,
+        tls_client_cert_key: q.tls_client_cert_key,
+        enable_oci: q.enable_oci,
+        proxy: q.proxy,
+        project: q.project,
+        ..Default::default()
+    };
+    state.sources.test(&secrets::with_inherited(&state, repository).await?).await?;
+    Ok(RepoResponse {})
+}
+
+pub async fn refs(state: Arc<State>, _: Caller, q: RepoQuery) -> Result<Refs, ApiError> {
+    let repository = repository(&state, &q.repo, &q.app_project).await?;
+    let (branches, tags) = state.sources.refs(&repository).await?;
+    Ok(Refs { branches, tags })
+}
+
+/// Which kind of source it is. Parameters come with Helm and Kustomize.
+pub async fn app_details(state: Arc<State>, _: Caller, q: RepoAppDetailsQuery) -> Result<RepoAppDetailsResponse, ApiError> {
+    let source = q.source.ok_or_else(|| ApiError::invalid("missing payload in request"))?;
+    let repository = repository(&state, &source.repo_url, &q.app_project).await?;
+    let (revision, _) = state.sources.resolve(&repository, &source.target_revision).await?;
+    let request = crate::ports::RenderRequest {
+        repository,
+        source,
+        revision,
+        app_name: q.app_name,
+        namespace: String::new(),
+        project: q.app_project,
+        no_cache: false,
+    };
+    let rendered = state.sources.render(request).await?;
+    if rendered.source_type != "Directory" {
+        return Err(ApiError::new(Code::Unimplemented, format!("details of {} sources are not supported yet", rendered.source_type)));
+    }
+    Ok(RepoAppDetailsResponse { type_: rendered.source_type, directory: Some(DirectoryAppSpec {}), ..Default::default() })
+}

@@ -1,0 +1,170 @@
+//! Repositories as Secrets, in Argo CD's format: one Secret a repository, and Secrets with credentials for URL prefixes.
+
+use crate::{ApiError, ports::SecretRecord, server::State, table::from_value};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use tiphys_api::{
+    constants::{MANAGED_BY, MANAGED_BY_VALUE, SECRET_TYPE_LABEL},
+    repository::Repository,
+};
+use tiphys_engine::spec::normalize_url;
+
+const REPOSITORY: &str = "repository";
+const CREDENTIALS: &str = "repo-creds";
+
+/// A Secret's key, and the JSON field of [`Repository`] that it holds.
+const FIELDS: [(&str, &str); 28] = [
+    ("url", "repo"),
+    ("name", "name"),
+    ("project", "project"),
+    ("type", "type"),
+    ("username", "username"),
+    ("password", "password"),
+    ("bearerToken", "bearerToken"),
+    ("sshPrivateKey", "sshPrivateKey"),
+    ("tlsClientCertData", "tlsClientCertData"),
+    ("tlsClientCertKey", "tlsClientCertKey"),
+    ("insecure", "insecure"),
+    ("insecureIgnoreHostKey", "insecureIgnoreHostKey"),
+    ("enableLfs", "enableLfs"),
+    ("enableOCI", "enableOCI"),
+    ("insecureOCIForceHttp", "insecureOCIForceHttp"),
+    ("proxy", "proxy"),
+    ("noProxy", "noProxy"),
+    ("forceHttpBasicAuth", "forceHttpBasicAuth"),
+    ("depth", "depth"),
+    ("githubAppPrivateKey", "githubAppPrivateKey"),
+    ("githubAppID", "githubAppID"),
+    ("githubAppInstallationID", "githubAppInstallationID"),
+    ("githubAppEnterpriseBaseUrl", "githubAppEnterpriseBaseUrl"),
+    ("gcpServiceAccountKey", "gcpServiceAccountKey"),
+    ("useAzureWorkloadIdentity", "useAzureWorkloadIdentity"),
+    ("azureServicePrincipalClientId", "azureServicePrincipalClientId"),
+    ("azureServicePrincipalClientSecret", "azureServicePrincipalClientSecret"),
+    ("azureServicePrincipalTenantId", "azureServicePrincipalTenantId"),
+];
+
+fn parse(secret: &SecretRecord) -> Result<Repository, ApiError> {
+    let entry = |(key, field): &(&str, &str)| secret.data.get(*key).map(|_| ((*field).to_owned(), Value::String(secret.text(key))));
+    let fields: Map<String, Value> = FIELDS.iter().filter_map(entry).filter(|(_, v)| v != "").collect();
+    from_value(Value::Object(fields)).map_err(|e| ApiError::invalid(format!("Secret {} is not a valid repository: {e}", secret.name)))
+}
+
+/// The Secret that stores the repository. What a value of an existing Secret says beyond it stays.
+pub fn secret_of(repository: &Repository, existing: Option<SecretRecord>) -> SecretRecord {
+    let fields = serde_json::to_value(repository).unwrap_or_default();
+    let mut secret = existing.unwrap_or_else(|| SecretRecord {
+        name: secret_name(&repository.repo, &repository.project),
+        labels: BTreeMap::from([(SECRET_TYPE_LABEL.to_owned(), REPOSITORY.to_owned())]),
+        annotations: BTreeMap::from([(MANAGED_BY.to_owned(), MANAGED_BY_VALUE.to_owned())]),
+        data: BTreeMap::new(),
+    });
+    for (key, field) in FIELDS {
+        let text = match &fields[field] {
+            Value::String(text) if !text.is_empty() => text.clone(),
+            Value::Bool(true) => "true".to_owned(),
+            Value::Number(n) if n.as_i64() != Some(0) => n.to_string(),
+            _ => {
+                secret.data.remove(key);
+                continue;
+            }
+        };
+        secret.data.insert(key.to_owned(), text.into_bytes());
+    }
+    secret
+}
+
+/// `repo-` and FNV-1 of the URL and project: the name that Argo CD gives.
+pub fn secret_name(url: &str, project: &str) -> String {
+    let hash = url.bytes().chain(project.bytes()).fold(0x811c_9dc5_u32, |h, byte| h.wrapping_mul(0x0100_0193) ^ u32::from(byte));
+    format!("repo-{hash}")
+}
+
+/// All stored repositories. A Secret that cannot be read does not hide the others.
+pub async fn stored(state: &State) -> Result<Vec<Repository>, ApiError> {
+    Ok(records(state).await?.into_iter().map(|(_, repository)| repository).collect())
+}
+
+/// With their Secrets, in the order of project and URL.
+pub async fn records(state: &State) -> Result<Vec<(SecretRecord, Repository)>, ApiError> {
+    let secrets = state.store.secrets_of_type(REPOSITORY).await?;
+    let read = |secret: SecretRecord| match parse(&secret) {
+        Ok(repository) => Some((secret, repository)),
+        Err(e) => {
+            tracing::warn!(error = %e, "a repository is left out");
+            None
+        }
+    };
+    let mut all: Vec<_> = secrets.into_iter().filter_map(read).collect();
+    all.sort_by(|(_, a), (_, b)| (&a.project, &a.repo).cmp(&(&b.project, &b.repo)));
+    Ok(all)
+}
+
+/// The repository with this URL as the project may use it, with credentials; one without a Secret is public.
+pub async fn repository(state: &State, url: &str, project: &str) -> Result<Repository, ApiError> {
+    let wanted = normalize_url(url);
+    let stored = stored(state).await?;
+    let same = |r: &&Repository| normalize_url(&r.repo) == wanted;
+    let own = stored.iter().filter(same).find(|r| r.project == project);
+    let shared = || stored.iter().filter(same).find(|r| r.project.is_empty());
+    let mut found = own.or_else(shared).cloned().unwrap_or_default();
+    url.clone_into(&mut found.repo);
+    with_inherited(state, found).await
+}
+
+/// Adds the credentials of the longest URL prefix, to a repository that has none.
+pub async fn with_inherited(state: &State, mut repository: Repository) -> Result<Repository, ApiError> {
+    let own = [&repository.password, &repository.bearer_token, &repository.ssh_private_key, &repository.tls_client_cert_data, &repository.github_app_private_key];
+    if own.iter().any(|s| !s.is_empty()) || !repository.username.is_empty() {
+        return Ok(repository);
+    }
+    let url = normalize_url(&repository.repo);
+    let secrets = state.store.secrets_of_type(CREDENTIALS).await?;
+    let matching = secrets.iter().filter(|s| url.starts_with(&normalize_url(&s.text("url"))) && !s.text("url").is_empty());
+    if let Some(secret) = matching.max_by_key(|s| s.text("url").len()) {
+        let credentials = parse(secret)?;
+        let (repo, name, project, type_) = (repository.repo, repository.name, repository.project, repository.type_);
+        repository = Repository {
+            repo,
+            name,
+            project,
+            type_: if type_.is_empty() { credentials.type_.clone() } else { type_ },
+            insecure: repository.insecure,
+            insecure_ignore_host_key: repository.insecure_ignore_host_key,
+            enable_lfs: repository.enable_lfs,
+            depth: repository.depth,
+            inherited_creds: true,
+            ..credentials
+        };
+    }
+    Ok(repository)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_survives_its_secret() {
+        let repository = Repository {
+            repo: "https://example.org/r.git".into(),
+            username: "u".into(),
+            password: "p".into(),
+            insecure: true,
+            depth: 3,
+            github_app_id: 7,
+            ..Default::default()
+        };
+        let mut secret = secret_of(&repository, None);
+        assert_eq!(secret.text("insecure"), "true");
+        secret.data.insert("other".into(), b"kept".to_vec());
+        assert_eq!(parse(&secret).expect("it reads"), repository);
+        let changed = secret_of(&Repository { password: String::new(), ..repository }, Some(secret));
+        assert_eq!((changed.text("other").as_str(), changed.data.contains_key("password")), ("kept", false));
+    }
+
+    #[test]
+    fn names_are_argo_cds() {
+        assert_eq!(secret_name("https://github.com/argoproj/argocd-example-apps", ""), "repo-1686952910");
+    }
+}

@@ -1,0 +1,160 @@
+//! Reads a request message from JSON in which query parameters are still text: the type asked for decides whether
+//! `"true"` is a flag, `"5"` a number, and a single value a list of one.
+
+use serde::{
+    Deserializer,
+    de::{DeserializeOwned, DeserializeSeed, Error as _, IntoDeserializer, MapAccess, SeqAccess, Visitor},
+    forward_to_deserialize_any,
+};
+use serde_json::{Map, Value};
+
+/// The message.
+pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, serde_json::Error> {
+    T::deserialize(Lenient(value))
+}
+
+struct Lenient(Value);
+
+macro_rules! numbers {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+            match self.single() {
+                Value::String(text) => match serde_json::from_str::<serde_json::Number>(text.trim()) {
+                    Ok(number) => Value::Number(number).$method(visitor),
+                    Err(_) => Err(serde_json::Error::custom(format!("{text:?} is not a number"))),
+                },
+                other => other.$method(visitor),
+            }
+        }
+    )*};
+}
+
+impl Lenient {
+    /// Of a repeated parameter that is no list the last counts.
+    fn single(self) -> Value {
+        match self.0 {
+            Value::Array(mut items) => items.pop().unwrap_or_default(),
+            other => other,
+        }
+    }
+}
+
+impl<'de> Deserializer<'de> for Lenient {
+    type Error = serde_json::Error;
+
+    numbers! { deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_f32 deserialize_f64 }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self.0 {
+            Value::Array(items) => visitor.visit_seq(Items(items.into_iter())),
+            Value::Object(map) => visitor.visit_map(Fields::new(map)),
+            other => other.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self.single() {
+            Value::String(text) => match text.as_str() {
+                "true" | "True" | "TRUE" | "t" | "1" => visitor.visit_bool(true),
+                "false" | "False" | "FALSE" | "f" | "0" => visitor.visit_bool(false),
+                other => Err(serde_json::Error::custom(format!("{other:?} is neither true nor false"))),
+            },
+            other => other.deserialize_bool(visitor),
+        }
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        self.single().deserialize_str(visitor)
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        self.single().deserialize_string(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self.0 {
+            Value::Array(items) => visitor.visit_seq(Items(items.into_iter())),
+            text @ Value::String(_) => visitor.visit_seq(Items(vec![text].into_iter())),
+            other => other.deserialize_seq(visitor),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Self::Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    forward_to_deserialize_any! {
+        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+struct Items(std::vec::IntoIter<Value>);
+
+impl<'de> SeqAccess<'de> for Items {
+    type Error = serde_json::Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Self::Error> {
+        self.0.next().map(|value| seed.deserialize(Lenient(value))).transpose()
+    }
+}
+
+struct Fields {
+    fields: serde_json::map::IntoIter,
+    at: Option<(String, Value)>,
+}
+
+impl Fields {
+    fn new(map: Map<String, Value>) -> Self {
+        Self { fields: map.into_iter(), at: None }
+    }
+}
+
+impl<'de> MapAccess<'de> for Fields {
+    type Error = serde_json::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Self::Error> {
+        self.at = self.fields.next();
+        self.at.as_ref().map(|(key, _)| seed.deserialize(key.as_str().into_deserializer())).transpose()
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Self::Error> {
+        let (key, value) = self.at.take().ok_or_else(|| serde_json::Error::custom("a value without a key"))?;
+        seed.deserialize(Lenient(value)).map_err(|e| serde_json::Error::custom(format!("{key}: {e}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tiphys_api::rpc::application::{ApplicationCreateRequest, ApplicationQuery, ApplicationResourceDeleteRequest, RevisionMetadataQuery};
+
+    #[test]
+    fn text_becomes_what_the_field_is() {
+        let q: ApplicationResourceDeleteRequest = from_value(json!({"name": "a", "force": "true", "orphan": "false"})).expect("it reads");
+        assert_eq!((q.force, q.orphan), (Some(true), Some(false)));
+        let q: RevisionMetadataQuery = from_value(json!({"sourceIndex": "3"})).expect("it reads");
+        assert_eq!(q.source_index, Some(3));
+        let q: ApplicationQuery = from_value(json!({"projects": "a", "name": ["x", "y"]})).expect("it reads");
+        assert_eq!((q.projects, q.name), (vec!["a".to_owned()], Some("y".to_owned())));
+    }
+
+    #[test]
+    fn a_body_passes_unchanged() {
+        let app = json!({"metadata": {"name": "a"}, "spec": {"project": "p", "destination": {}, "source": {"repoURL": "r", "helm": {"valuesObject": {"n": "1", "deep": [1, true]}}}}});
+        let q: ApplicationCreateRequest = from_value(json!({"application": app, "upsert": "true"})).expect("it reads");
+        let values = q.application.spec.source.and_then(|s| s.helm).and_then(|h| h.values_object).expect("it has values");
+        assert_eq!(values.value(), json!({"n": "1", "deep": [1, true]}));
+        assert_eq!(q.upsert, Some(true));
+    }
+
+    #[test]
+    fn an_error_names_the_field() {
+        let e = from_value::<ApplicationCreateRequest>(json!({"upsert": "maybe"})).expect_err("no flag");
+        assert!(e.to_string().contains("upsert") && e.to_string().contains("maybe"), "{e}");
+    }
+}

@@ -1,0 +1,94 @@
+//! Path patterns of REST bindings: `/a/{name}/b`, `{field.sub}`, and `{rest=**}` at the end.
+
+/// Variables of a path, decoded, with the dotted field that each fills.
+pub type Bindings = Vec<(String, String)>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Literal(String),
+    Variable(String),
+    /// All the rest of the path, possibly nothing.
+    Rest(String),
+}
+
+/// A pattern, parsed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern(Vec<Part>);
+
+impl Pattern {
+    pub fn parse(text: &str) -> Self {
+        let part = |word: &str| match word.strip_prefix('{').and_then(|w| w.strip_suffix('}')) {
+            None => Part::Literal(word.to_owned()),
+            Some(name) => match name.strip_suffix("=**") {
+                Some(name) => Part::Rest(name.to_owned()),
+                None => Part::Variable(name.to_owned()),
+            },
+        };
+        Self(text.trim_start_matches('/').split('/').map(part).collect())
+    }
+
+    pub fn variables(&self) -> usize {
+        self.0.iter().filter(|p| !matches!(p, Part::Literal(_))).count()
+    }
+
+    /// The variables, if the path (still percent-encoded) matches.
+    pub fn matches(&self, path: &str) -> Option<Bindings> {
+        let mut words = path.strip_prefix('/')?.split('/');
+        let mut bindings = Vec::new();
+        for part in &self.0 {
+            match part {
+                Part::Literal(literal) => {
+                    if words.next()? != literal {
+                        return None;
+                    }
+                }
+                Part::Variable(name) => {
+                    let word = words.next().filter(|w| !w.is_empty())?;
+                    bindings.push((name.clone(), percent_decode(word)));
+                }
+                Part::Rest(name) => {
+                    let rest: Vec<&str> = words.by_ref().collect();
+                    bindings.push((name.clone(), percent_decode(&rest.join("/"))));
+                }
+            }
+        }
+        words.next().is_none().then_some(bindings)
+    }
+}
+
+/// Percent-decodes; what is not valid stays as it is.
+pub fn percent_decode(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let escaped = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok())).flatten();
+        out.push(escaped.unwrap_or(bytes[at]));
+        at += if escaped.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        let matched = |pattern: &str, path: &str| {
+            Pattern::parse(pattern).matches(path).map(|b| b.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(","))
+        };
+        for (pattern, path, want) in [
+            ("/api/v1/a", "/api/v1/a", Some("")),
+            ("/api/v1/a", "/api/v1/a/", None),
+            ("/api/v1/a/{name}", "/api/v1/a/x", Some("name=x")),
+            ("/api/v1/a/{name}", "/api/v1/a/", None),
+            ("/r/{repo}/refs", "/r/https%3A%2F%2Fh%2Fr.git/refs", Some("repo=https://h/r.git")),
+            ("/c/{id.value}", "/c/a%zz", Some("id.value=a%zz")),
+            ("/can/{r}/{s=**}", "/can/x/y/z", Some("r=x,s=y/z")),
+            ("/can/{r}/{s=**}", "/can/x", Some("r=x,s=")),
+        ] {
+            assert_eq!(matched(pattern, path).as_deref(), want, "{pattern} {path}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! REST: path, query and body become the request message of the call in the table; its reply is JSON, streams are JSON
+//! lines or server-sent events. Behaves as grpc-gateway does for Argo CD.
+
+use super::{MAX_REQUEST, session};
+use crate::{
+    ApiError, Code, assets,
+    auth::Caller,
+    server::State,
+    table::{BodyOf, Call, Reply, Request as CallRequest, Rest},
+};
+use bytes::Bytes;
+use futures::{StreamExt as _, stream::BoxStream};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use std::{net::IpAddr, sync::Arc, time::Duration};
+use tonic::body::Body;
+
+/// An idle event stream sends a comment this often, so that a gone client is noticed.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+const EVENT_STREAM: &str = "text/event-stream";
+const LOGIN: &str = "/session.SessionService/Create";
+const LOGOUT: &str = "/session.SessionService/Delete";
+
+pub async fn handle(state: Arc<State>, source: IpAddr, request: Request<Body>) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    if parts.method != Method::GET && !is_json(&parts) {
+        return assets::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Invalid content type\n");
+    }
+    match answer(&state, source, &parts, body).await {
+        Ok(response) => response,
+        Err(e) => json(e.code.http(), e.json().to_string().into_bytes()),
+    }
+}
+
+/// A form of another site cannot send this type, so a session cookie alone is not enough to change something.
+fn is_json(parts: &Parts) -> bool {
+    let value = parts.headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    value.split(';').next().is_some_and(|t| t.trim().eq_ignore_ascii_case("application/json"))
+}
+
+async fn answer(state: &Arc<State>, source: IpAddr, parts: &Parts, body: Body) -> Result<Response<Body>, ApiError> {
+    let path = parts.uri.path();
+    let Some((call, rest, bindings)) = state.table.by_rest(&parts.method, path) else {
+        return Err(if state.table.knows_path(path) {
+            ApiError::new(Code::Unimplemented, "Method Not Allowed")
+        } else {
+            ApiError::not_found("Not Found")
+        });
+    };
+    let caller = session::caller(state, source, &parts.headers, call.access).await?;
+    let handler = call.handler.as_ref().ok_or_else(|| Call::missing(&call.rpc))?;
+    let mut message = read_body(rest, body).await?;
+    let query = parts.uri.query().unwrap_or_default();
+    for (name, value) in query.split('&').filter(|p| !p.is_empty()).map(|p| p.split_once('=').unwrap_or((p, ""))) {
+        add(&mut message, &form_decode(name), form_decode(value));
+    }
+    for (name, value) in bindings {
+        set(&mut message, &name, value);
+    }
+    let renewed = match &caller.claims {
+        Some(claims) => state.auth.renewed(claims, Timestamp::now()).await,
+        None => None,
+    };
+    let reply = handler(state.clone(), caller.clone(), CallRequest::Json(Value::Object(message))).await?;
+    let mut response = respond(parts, reply);
+    if let Some(token) = session_token(call, &caller, &mut response, renewed).await? {
+        let cookie = session::cookie(state, &token);
+        response.headers_mut().extend(cookie.map(|value| (header::SET_COOKIE, value)));
+    }
+    Ok(response)
+}
+
+/// The token to put into the cookie: after a login, a logout, or when it was renewed.
+async fn session_token(call: &Call, _: &Caller, response: &mut Response<Body>, renewed: Option<String>) -> Result<Option<String>, ApiError> {
+    match call.rpc.as_str() {
+        LOGOUT => Ok(Some(String::new())),
+        LOGIN => {
+            let body = std::mem::replace(response.body_mut(), Body::empty());
+            let bytes = body.collect().await.map_err(|e| ApiError::internal(e.to_string()))?.to_bytes();
+            let token = serde_json::from_slice::<Value>(&bytes).ok().and_then(|v| v["token"].as_str().map(str::to_owned));
+            *response.body_mut() = Body::new(Full::new(bytes));
+            Ok(token)
+        }
+        _ => Ok(renewed),
+    }
+}
+
+async fn read_body(rest: &Rest, body: Body) -> Result<Map<String, Value>, ApiError> {
+    if rest.body == BodyOf::None {
+        return Ok(Map::new());
+    }
+    let bytes = Limited::new(body, MAX_REQUEST).collect().await.map_err(|e| ApiError::invalid(format!("cannot read the body: {e}")))?.to_bytes();
+    if bytes.is_empty() {
+        return Ok(Map::new());
+    }
+    let value: Value = serde_json::from_slice(&bytes).map_err(|e| ApiError::invalid(format!("the body is not valid JSON: {e}")))?;
+    match (rest.body, value) {
+        (BodyOf::Field(field), value) => Ok(Map::from_iter([(field.to_owned(), value)])),
+        (_, Value::Object(map)) => Ok(map),
+        (_, Value::Null) => Ok(Map::new()),
+        (_, other) => Err(ApiError::invalid(format!("the body is {other}, but must be a JSON object"))),
+    }
+}
+
+fn form_decode(text: &str) -> String {
+    crate::table::percent_decode(&text.replace('+', " "))
+}
+
+/// A query parameter: `a.b=c` is a field of a field, and a repeated one is a list.
+fn add(message: &mut Map<String, Value>, name: &str, value: String) {
+    // What a body has said stands.
+    with_field(message, name, |slot| match slot {
+        Value::Null => *slot = Value::String(value),
+        Value::Array(items) => items.push(Value::String(value)),
+        Value::String(first) => *slot = Value::Array(vec![Value::String(std::mem::take(first)), Value::String(value)]),
+        _ => {}
+    });
+}
+
+/// A path variable, which wins.
+fn set(message: &mut Map<String, Value>, name: &str, value: String) {
+    with_field(message, name, |slot| *slot = Value::String(value));
+}
+
+fn with_field(message: &mut Map<String, Value>, name: &str, change: impl FnOnce(&mut Value)) {
+    match name.split_once('.') {
+        None => change(message.entry(name).or_insert(Value::Null)),
+        Some((head, rest)) => {
+            let inner = message.entry(head).or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(inner) = inner {
+                with_field(inner, rest, change);
+            }
+        }
+    }
+}
+
+fn json(status: StatusCode, body: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::new(Full::new(Bytes::from(body))));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn respond(parts: &Parts, reply: Reply) -> Response<Body> {
+    match reply {
+        Reply::One(message) => json(StatusCode::OK, message),
+        Reply::Stream(messages) => {
+            let events = parts.headers.get_all(header::ACCEPT).iter().any(|v| v.to_str().is_ok_and(|v| v.contains(EVENT_STREAM)));
+            stream(messages, events)
+        }
+    }
+}
+
+fn stream(messages: BoxStream<'static, Result<Vec<u8>, ApiError>>, events: bool) -> Response<Body> {
+    let (before, after): (&[u8], &[u8]) = if events { (b"data: ", b"\n\n") } else { (b"", b"\n") };
+    let line = move |message: Result<Vec<u8>, ApiError>| {
+        let content = match message {
+            Ok(message) => [b"{\"result\":", message.as_slice(), b"}"].concat(),
+            Err(e) => e.stream_json().to_string().into_bytes(),
+        };
+        Bytes::from([before, &content, after].concat())
+    };
+    let lines = messages.map(line);
+    let frames = if events { with_heartbeat(lines.boxed()) } else { lines.boxed() };
+    let body = StreamBody::new(frames.map(|bytes| Ok::<_, std::convert::Infallible>(Frame::data(bytes))));
+    let mut response = Response::new(Body::new(body));
+    let kind = if events { EVENT_STREAM } else { "application/json" };
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+fn with_heartbeat(lines: BoxStream<'static, Bytes>) -> BoxStream<'static, Bytes> {
+    futures::stream::unfold(lines, |mut lines| async move {
+        match tokio::time::timeout(HEARTBEAT, lines.next()).await {
+            Ok(line) => line.map(|line| (line, lines)),
+            Err(_) => Some((Bytes::from_static(b":\n\n"), lines)),
+        }
+    })
+    .boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn query_and_path_build_the_message() {
+        let mut message = Map::from_iter([("flag".to_owned(), json!(true))]);
+        for (name, value) in [("projects", "a"), ("projects", "b"), ("source.repoURL", "u"), ("source.path", "p"), ("flag", "false")] {
+            add(&mut message, name, value.into());
+        }
+        set(&mut message, "application.metadata.name", "n".into());
+        assert_eq!(
+            Value::Object(message),
+            json!({"projects": ["a", "b"], "source": {"repoURL": "u", "path": "p"}, "flag": true, "application": {"metadata": {"name": "n"}}})
+        );
+        assert_eq!(form_decode("a+b%2Fc"), "a b/c");
+    }
+}
