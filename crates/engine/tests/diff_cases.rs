@@ -18,7 +18,7 @@ fn object(value: &Value) -> Option<Object> {
 
 fn options(case: &Value) -> Options<'static> {
     let ignore_aggregated_roles = case["options"]["ignore_aggregated_roles"].as_bool().unwrap_or(false);
-    Options { ignore: &[], ignore_status: IgnoreStatus::None, ignore_aggregated_roles }
+    Options { ignore: &[], ignore_status: IgnoreStatus::None, ignore_aggregated_roles, server_side_apply: false }
 }
 
 fn as_json(diff: &Diff) -> Value {
@@ -73,6 +73,14 @@ fn three_way() {
     suite("three_way.jsonl", 0, |case| {
         let [original, target, live] = ["orig", "target", "live"].map(|side| object(&case[side]).expect("three sides"));
         as_json(&diff::three_way(&original, &target, &live).unwrap_or_default())
+    });
+}
+
+#[test]
+fn structured_merge() {
+    suite("structured_merge.jsonl", 0, |case| {
+        let [target, live] = ["target", "live"].map(|side| object(&case[side]).expect("two sides"));
+        as_json(&diff::structured(&target, &live, case["manager"].as_str().unwrap_or_default()).unwrap_or_default())
     });
 }
 

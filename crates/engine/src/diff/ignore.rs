@@ -2,7 +2,7 @@
 //!
 //! Main functions: [`remove_ignored`] and [`trusted_managers`].
 
-use super::{Options, type_of};
+use super::{Options, managers};
 use crate::{
     pattern::glob,
     types::{IgnoreRule, IgnoreStatus},
@@ -62,8 +62,7 @@ fn remove(document: &mut Value, pointer: &str) {
 /// Where a trusted manager owns a field and its value is not the desired one, the field is taken out of both objects.
 pub fn trusted_managers(desired: &mut Object, live: &mut Object, options: &Options<'_>) {
     let managers: Vec<&String> = matching(desired, options).flat_map(|rule| &rule.managed_fields_managers).collect();
-    if managers.is_empty() {
-        return;
+    if !managers.is_empty() {
+        managers::hand_over(desired, live, &managers);
     }
-    let _ = (type_of(&desired.gvk()), live);
 }

@@ -6,10 +6,12 @@
 mod defaults;
 mod ignore;
 mod kinds;
+mod managers;
 mod remarshal;
+mod structured;
 
 use crate::{
-    normalize,
+    marks, normalize,
     types::{CompareRules, Diff, IgnoreRule, IgnoreStatus},
 };
 use serde_json::{Value, json};
@@ -22,13 +24,18 @@ use tiphys_apimachinery::{
 
 pub use kinds::type_of;
 pub use normalize::secret::mask as mask_secret;
+pub use structured::{MANAGER, structured};
 
-/// What does not count.
+const SERVER_SIDE_APPLY: &str = "ServerSideApply=true";
+
+/// What does not count, and how objects are applied.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
     pub ignore: &'a [IgnoreRule],
     pub ignore_status: IgnoreStatus,
     pub ignore_aggregated_roles: bool,
+    /// Objects are applied server-side; an object's own option says so too.
+    pub server_side_apply: bool,
 }
 
 impl<'a> From<&'a CompareRules> for Options<'a> {
@@ -37,6 +44,7 @@ impl<'a> From<&'a CompareRules> for Options<'a> {
             ignore: &rules.ignore_differences,
             ignore_status: rules.ignore_status,
             ignore_aggregated_roles: rules.ignore_aggregated_roles,
+            server_side_apply: rules.sync_options.iter().any(|o| o == SERVER_SIDE_APPLY),
         }
     }
 }
@@ -72,6 +80,11 @@ fn for_comparison(object: &mut Object, options: &Options<'_>) {
 }
 
 fn pair(desired: &Object, live: &Object, options: &Options<'_>) -> Diff {
+    if (options.server_side_apply || marks::has_option(desired, marks::SYNC_OPTIONS, SERVER_SIDE_APPLY))
+        && let Ok(diff) = structured(desired, live, MANAGER)
+    {
+        return diff;
+    }
     let original = last_applied::read(live).ok().flatten().and_then(|v| Object::from_value(v).ok());
     if let Some(mut original) = original {
         for_comparison(&mut original, options);

@@ -1,0 +1,43 @@
+//! The prediction for objects that are applied server-side: who owns which field decides what an apply changes.
+//!
+//! Main function: [`structured`].
+
+use super::{fill_in, result, type_of};
+use crate::types::Diff;
+use serde_json::Value;
+use tiphys_apimachinery::{
+    Object,
+    patch::{
+        apply::{ApplyError, ApplyOptions, apply},
+        last_applied,
+    },
+};
+
+/// Under which name Argo CD and Tiphys apply.
+pub const MANAGER: &str = "argocd-controller";
+
+/// What an apply by `manager`, taking over what others own, would make of the live object.
+pub fn structured(desired: &Object, live: &Object, manager: &str) -> Result<Diff, ApplyError> {
+    let ty = type_of(&desired.gvk());
+    let mut config = desired.clone();
+    config.metadata_mut().remove("managedFields");
+    let options = ApplyOptions { manager, force: true, api_version: desired.api_version(), ..ApplyOptions::default() };
+    let mut merged = apply(Some(live), &config, &options, ty)?;
+    // Ownership alone is no difference.
+    match live.metadata("managedFields").cloned() {
+        Some(fields) => merged.metadata_mut().insert("managedFields".into(), fields),
+        None => merged.metadata_mut().remove("managedFields"),
+    };
+    if merged == *live {
+        return Ok(result(Value::Object(live.0.clone()), Value::Object(merged.0)));
+    }
+    let [live, predicted] = [live.clone(), merged].map(|mut object| {
+        object.remove_annotation(last_applied::ANNOTATION);
+        let mut value = object.into_value();
+        if let Some(ty) = ty {
+            fill_in(&mut value, ty);
+        }
+        value
+    });
+    Ok(result(live, predicted))
+}
