@@ -4,12 +4,18 @@
 //! It must not know of clusters, Applications' status or the API server.
 
 mod access;
+mod entry;
 mod error;
+mod git;
+mod manifests;
 mod repos;
+mod revision;
 mod secret;
+mod url;
 
 pub use access::RepoAccess;
 pub use error::{ErrorKind, RepoError};
-pub use repos::{ManifestRequest, Manifests, Refs, Repos, Resolved};
+pub use manifests::{ManifestRequest, Manifests};
+pub use repos::{Refs, RepoOptions, Repos, Resolved};
 pub use secret::Secret;
-pub use tiphys_render::ManifestError;
+pub use tiphys_render::{ManifestError, RenderError};

@@ -1,17 +1,29 @@
 //! The handle that the rest of the program uses.
 
-use crate::{RepoAccess, RepoError};
-use std::{path::PathBuf, sync::Arc};
-use tiphys_api::{repository::RevisionMetadata, source::ApplicationSource};
-use tiphys_apimachinery::Object;
-use tiphys_render::ManifestError;
+use crate::{
+    RepoAccess, RepoError,
+    entry::{Copies, Entry},
+    git::{self, CommitId, Store},
+    manifests::{ManifestCache, ManifestRequest, Manifests},
+    revision::{self, Reference},
+    url::locate,
+};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
+};
+use tiphys_api::repository::RevisionMetadata;
+use tiphys_render::Budget;
+use tokio::sync::Semaphore;
 
 /// A revision that was looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// 40 hexadecimal digits, or the abbreviated SHA that was asked for.
+    /// 40 hexadecimal digits, or the abbreviated SHA that was asked for when no ref has that name.
     pub sha: String,
-    /// `sha` itself when a SHA was asked for, else like `HEAD (sha)`.
+    /// `sha` itself when a full SHA was asked for, else like `HEAD (sha)`.
     pub display: String,
 }
 
@@ -22,88 +34,172 @@ pub struct Refs {
     pub tags: Vec<String>,
 }
 
-/// What to render: a source at a resolved revision.
-#[derive(Clone, Debug, Default)]
-pub struct ManifestRequest {
-    pub access: RepoAccess,
-    pub source: ApplicationSource,
-    /// From [`Repos::resolve`].
-    pub sha: String,
-    pub app_name: String,
-    pub namespace: String,
-    pub project: String,
-    /// Render again even when the result is remembered.
-    pub no_cache: bool,
+/// Limits and rules of a [`Repos`].
+#[derive(Clone, Debug)]
+pub struct RepoOptions {
+    /// Accept file:// URLs and absolute paths. Whoever may name a repository can then read every repository of this machine.
+    pub allow_local: bool,
+    /// How long a look-up of a remote repository's refs is good enough for a request that is not `fresh`.
+    pub refs_ttl: Duration,
+    /// Longest time for one contact with a remote repository.
+    pub timeout: Duration,
+    /// What one render may cost.
+    pub budget: Budget,
+    /// Bytes of rendered manifests to remember (estimated).
+    pub manifest_bytes: u64,
+    /// Renders at a time; 0 means twice the number of processors.
+    pub parallelism: usize,
 }
 
-/// Rendered objects, as files hold them: no tracking, no namespace set. `errors` lists files that could not be used: while it is not
-/// empty the objects are incomplete and nothing may be pruned because of them.
-#[derive(Clone, Debug)]
-pub struct Manifests {
-    /// The commit that was asked for.
-    pub revision: String,
-    pub objects: Arc<Vec<Object>>,
-    pub errors: Arc<Vec<ManifestError>>,
-    pub warnings: Arc<Vec<String>>,
-    /// `Directory`, `Helm`, `Kustomize` or `Plugin`.
-    pub source_type: String,
-    /// The same for the same content: two requests with equal digests have equal objects.
-    pub digest: String,
+impl Default for RepoOptions {
+    fn default() -> Self {
+        Self {
+            allow_local: true,
+            refs_ttl: Duration::from_secs(20),
+            timeout: Duration::from_secs(90),
+            budget: Budget::default(),
+            manifest_bytes: 256 << 20,
+            parallelism: 0,
+        }
+    }
 }
 
 /// A cheap handle to all repositories; clones share caches and running fetches.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Repos {
-    #[allow(dead_code)]
-    cache_dir: Arc<PathBuf>,
+    inner: Arc<Inner>,
 }
 
-fn not_built() -> RepoError {
-    RepoError::Internal("not built".to_owned())
+struct Inner {
+    options: RepoOptions,
+    copies: Copies,
+    entries: Mutex<HashMap<[u8; 32], Arc<Entry>>>,
+    manifests: ManifestCache,
+    renders: Semaphore,
+}
+
+impl std::fmt::Debug for Repos {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Repos").field("options", &self.inner.options).finish_non_exhaustive()
+    }
+}
+
+/// Runs blocking work; a panic in it is an error of this request only.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, RepoError> + Send + 'static) -> Result<T, RepoError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| Err(RepoError::Internal(format!("a repository task stopped: {e}"))))
 }
 
 impl Repos {
     /// `cache_dir` holds bare copies of remote repositories; it is made when needed and may be deleted while nothing runs.
     pub fn new(cache_dir: impl Into<PathBuf>) -> Self {
-        Self { cache_dir: Arc::new(cache_dir.into()) }
+        Self::with_options(cache_dir, RepoOptions::default())
+    }
+
+    pub fn with_options(cache_dir: impl Into<PathBuf>, options: RepoOptions) -> Self {
+        // Already installed by someone else is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        let renders = if options.parallelism == 0 { processors * 2 } else { options.parallelism };
+        Self {
+            inner: Arc::new(Inner {
+                copies: Copies::new(cache_dir.into()),
+                entries: Mutex::default(),
+                manifests: ManifestCache::new(options.manifest_bytes),
+                renders: Semaphore::new(renders),
+                options,
+            }),
+        }
+    }
+
+    fn entry(&self, access: &RepoAccess) -> Result<Arc<Entry>, RepoError> {
+        let key = access.fingerprint();
+        let mut entries = self.inner.entries.lock().map_err(|_| RepoError::Internal("an earlier request failed badly".to_owned()))?;
+        if let Some(entry) = entries.get(&key) {
+            return Ok(Arc::clone(entry));
+        }
+        let (location, access) = locate(access, self.inner.options.allow_local)?;
+        let copy = self.inner.copies.of(&location);
+        let entry = Arc::new(Entry::new(location, access, copy, &self.inner.options));
+        entries.insert(key, Arc::clone(&entry));
+        Ok(entry)
     }
 
     /// The commit a revision stands for. Concurrent and recent look-ups of a repository share one answer; `fresh` asks again.
-    pub async fn resolve(&self, _access: &RepoAccess, _revision: &str, _fresh: bool) -> Result<Resolved, RepoError> {
-        Err(not_built())
+    pub async fn resolve(&self, access: &RepoAccess, revision: &str, fresh: bool) -> Result<Resolved, RepoError> {
+        let entry = self.entry(access)?;
+        if revision::is_full_sha(revision) {
+            return Ok(Resolved { sha: revision.to_owned(), display: revision.to_owned() });
+        }
+        let refs = entry.refs(fresh).await?;
+        let name = if revision.is_empty() { "HEAD" } else { revision };
+        let mut sha = revision::resolve(&refs, name)?;
+        if sha == name && entry.is_local() {
+            sha = self.commit(&entry, &sha).await?.1.commit.to_string();
+        }
+        Ok(Resolved { display: format!("{name} ({sha})"), sha })
     }
 
     /// The objects of a source. Remembered by what is in the folder, not by the commit.
-    pub async fn manifests(&self, _request: ManifestRequest) -> Result<Arc<Manifests>, RepoError> {
-        Err(not_built())
+    pub async fn manifests(&self, request: ManifestRequest) -> Result<Arc<Manifests>, RepoError> {
+        let entry = self.entry(&request.access)?;
+        let (store, commit) = self.commit(&entry, &request.sha).await?;
+        let permit = self.inner.renders.acquire().await.map_err(|e| RepoError::Internal(e.to_string()))?;
+        let inner = Arc::clone(&self.inner);
+        let manifests = blocking(move || inner.manifests.get(&store, commit, &request, &inner.options.budget)).await;
+        drop(permit);
+        manifests.map(Arc::new)
     }
 
     /// Whether the repository answers and the credentials are right.
-    pub async fn test(&self, _access: &RepoAccess) -> Result<(), RepoError> {
-        Err(not_built())
+    pub async fn test(&self, access: &RepoAccess) -> Result<(), RepoError> {
+        self.entry(access)?.refs(true).await.map(|_| ())
     }
 
-    pub async fn refs(&self, _access: &RepoAccess, _fresh: bool) -> Result<Refs, RepoError> {
-        Err(not_built())
+    pub async fn refs(&self, access: &RepoAccess, fresh: bool) -> Result<Refs, RepoError> {
+        let refs = self.entry(access)?.refs(fresh).await?;
+        let names = |prefix: &str| {
+            let mut names: Vec<String> = refs.iter().filter_map(|r| r.name.strip_prefix(prefix)).map(str::to_owned).collect();
+            names.sort();
+            names
+        };
+        Ok(Refs { branches: names("refs/heads/"), tags: names("refs/tags/") })
     }
 
     /// Author, date, message and tags of a commit.
-    pub async fn metadata(&self, _access: &RepoAccess, _sha: &str) -> Result<RevisionMetadata, RepoError> {
-        Err(not_built())
+    pub async fn metadata(&self, access: &RepoAccess, sha: &str) -> Result<RevisionMetadata, RepoError> {
+        let entry = self.entry(access)?;
+        let (store, id) = self.commit(&entry, sha).await?;
+        let refs = entry.refs(false).await?;
+        let commit = id.commit.to_string();
+        let tag = |r: &Reference| r.name.strip_prefix("refs/tags/").filter(|_| r.sha == commit).map(str::to_owned);
+        let tags = refs.iter().filter_map(tag).collect();
+        blocking(move || store.metadata(id.commit, tags)).await
     }
 
-    /// A new bare repository with one commit on `main`: for `tiphys up` and tests. Returns the commit.
-    pub fn init_example(_dir: &std::path::Path, _files: &[(&str, &str)]) -> Result<String, RepoError> {
-        Err(not_built())
+    /// The commit, fetched when it is not here yet.
+    async fn commit(&self, entry: &Arc<Entry>, sha: &str) -> Result<(Store, CommitId), RepoError> {
+        if !revision::is_abbreviated_sha(sha) {
+            return Err(RepoError::RevisionNotFound { revision: sha.chars().take(200).collect() });
+        }
+        entry.commit(sha).await
     }
 
-    /// Adds a commit to a branch of a local repository; `None` removes a file. Returns the commit.
-    pub fn commit_files(
-        _repository: &std::path::Path,
-        _branch: &str,
-        _changes: &[(&str, Option<&str>)],
-        _message: &str,
-    ) -> Result<String, RepoError> {
-        Err(not_built())
+    /// A new bare repository with one commit on `main`: for `tiphys up` and tests. Blocks. Returns the commit.
+    pub fn init_example<'a>(dir: &Path, files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<String, RepoError> {
+        let store = git::init_bare(dir)?;
+        let files: Vec<(&str, Option<&[u8]>)> = files.into_iter().map(|(path, text)| (path, Some(text.as_bytes()))).collect();
+        git::commit_files(&store, "main", &files, "Add the example", now())
     }
+
+    /// Adds a commit to a branch of a local repository; `None` removes a file. Blocks. Returns the commit.
+    pub fn commit_files(repository: &Path, branch: &str, changes: &[(&str, Option<&str>)], message: &str) -> Result<String, RepoError> {
+        let store = Store::open(repository, &repository.display().to_string())?;
+        let changes: Vec<(&str, Option<&[u8]>)> = changes.iter().map(|(path, text)| (*path, text.map(str::as_bytes))).collect();
+        git::commit_files(&store, branch, &changes, message, now())
+    }
+}
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

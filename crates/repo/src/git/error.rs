@@ -1,0 +1,13 @@
+//! gix errors as text.
+
+/// The messages of an error and its causes in one line, without repeating any. URLs given to gix never hold credentials.
+pub(super) fn text(error: &gix::Error) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for cause in error.iter_errors() {
+        let part = cause.to_string().replace(['\n', '\r'], " ");
+        if !part.is_empty() && !parts.iter().any(|p| p.contains(&part)) {
+            parts.push(part);
+        }
+    }
+    parts.join(": ").chars().take(600).collect()
+}

@@ -1,0 +1,205 @@
+//! The tree of a commit as files, straight from the object database. Nothing is checked out.
+
+use super::Store;
+use gix::{ObjectId, bstr::ByteSlice, objs::tree::EntryKind};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, atomic::AtomicBool, atomic::Ordering},
+};
+use tiphys_render::{FileEntry, FileError, FileKind, SourceFiles};
+
+/// Links followed for one path.
+const MAX_LINKS: usize = 40;
+/// Largest file that is read.
+const MAX_FILE: u64 = 64 << 20;
+/// Longest target of a link.
+const MAX_LINK_TEXT: u64 = 4096;
+
+struct Node {
+    name: String,
+    kind: EntryKind,
+    id: ObjectId,
+}
+
+/// Read-only files of one tree. Links are followed inside of the tree only; submodules are neither read nor entered.
+pub(crate) struct GitFiles {
+    /// One thread at a time: gix repositories are not shared.
+    repo: Mutex<gix::Repository>,
+    root: ObjectId,
+    trees: Mutex<HashMap<ObjectId, Arc<Vec<Node>>>>,
+    /// Paths outside of this folder make the result depend on more than the folder.
+    base: String,
+    left_base: AtomicBool,
+}
+
+/// Where a path leads after links.
+enum Found {
+    Dir(ObjectId),
+    File(ObjectId),
+    Other,
+    Missing,
+}
+
+impl GitFiles {
+    pub fn new(store: &Store, root: ObjectId, base: &str) -> Self {
+        Self {
+            repo: Mutex::new(store.local()),
+            root,
+            trees: Mutex::new(HashMap::new()),
+            base: base.to_owned(),
+            left_base: AtomicBool::new(false),
+        }
+    }
+
+    /// The tree of the base folder, or None when it is no folder.
+    pub fn base_tree(&self) -> Result<Option<ObjectId>, FileError> {
+        match self.find(&self.base)? {
+            Found::Dir(id) => Ok(Some(id)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a link led out of the base folder (but not out of the tree).
+    pub fn left_base(&self) -> bool {
+        self.left_base.load(Ordering::Relaxed)
+    }
+
+    fn unreadable(path: &str, reason: impl ToString) -> FileError {
+        FileError::Unreadable { path: path.to_owned(), reason: reason.to_string() }
+    }
+
+    fn repo(&self, path: &str) -> Result<std::sync::MutexGuard<'_, gix::Repository>, FileError> {
+        self.repo.lock().map_err(|_| Self::unreadable(path, "an earlier read failed"))
+    }
+
+    fn tree(&self, id: ObjectId, path: &str) -> Result<Arc<Vec<Node>>, FileError> {
+        let mut trees = self.trees.lock().map_err(|_| Self::unreadable(path, "an earlier read failed"))?;
+        if let Some(tree) = trees.get(&id) {
+            return Ok(Arc::clone(tree));
+        }
+        let repo = self.repo(path)?;
+        let tree = repo.find_tree(id).map_err(|e| Self::unreadable(path, super::error::text(&e)))?;
+        let mut nodes = Vec::new();
+        for entry in tree.iter() {
+            let entry = entry.map_err(|e| Self::unreadable(path, e))?;
+            let name = entry.filename().to_str_lossy().into_owned();
+            // git refuses to check these out; a hostile tree can still hold them.
+            if name.is_empty() || name.contains('/') || matches!(name.as_str(), "." | "..") {
+                continue;
+            }
+            nodes.push(Node { name, kind: entry.mode().kind(), id: entry.object_id() });
+        }
+        nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        let nodes = Arc::new(nodes);
+        trees.insert(id, Arc::clone(&nodes));
+        Ok(nodes)
+    }
+
+    fn blob(&self, id: ObjectId, path: &str, limit: u64) -> Result<Vec<u8>, FileError> {
+        let repo = self.repo(path)?;
+        let header = repo.find_header(id).map_err(|e| Self::unreadable(path, super::error::text(&e)))?;
+        if header.size() > limit {
+            return Err(FileError::TooLarge { path: path.to_owned(), size: header.size(), limit });
+        }
+        let mut object = repo.find_object(id).map_err(|e| Self::unreadable(path, super::error::text(&e)))?;
+        Ok(std::mem::take(&mut object.data))
+    }
+
+    /// Walks a path from the root, following links by putting their target in front of what is left to walk.
+    fn find(&self, path: &str) -> Result<Found, FileError> {
+        let mut todo: Vec<String> = path.split('/').rev().filter(|p| !p.is_empty()).map(str::to_owned).collect();
+        // The folders from the root to where we are, with their names.
+        let mut stack: Vec<(String, ObjectId)> = Vec::new();
+        let mut links = 0;
+        while let Some(part) = todo.pop() {
+            match part.as_str() {
+                "" | "." => continue,
+                ".." => {
+                    if stack.pop().is_none() {
+                        return Err(FileError::OutsideLink(path.to_owned()));
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            let here = stack.last().map_or(self.root, |(_, id)| *id);
+            let tree = self.tree(here, path)?;
+            let Ok(index) = tree.binary_search_by(|n| n.name.as_str().cmp(&part)) else { return Ok(Found::Missing) };
+            let Some(node) = tree.get(index) else { return Ok(Found::Missing) };
+            match node.kind {
+                EntryKind::Tree => stack.push((part, node.id)),
+                EntryKind::Link => {
+                    links += 1;
+                    if links > MAX_LINKS {
+                        return Err(FileError::LinkLoop(path.to_owned()));
+                    }
+                    let target = self.blob(node.id, path, MAX_LINK_TEXT)?;
+                    let Ok(target) = String::from_utf8(target) else { return Ok(Found::Missing) };
+                    if target.starts_with('/') || target.contains('\0') {
+                        return Err(FileError::OutsideLink(path.to_owned()));
+                    }
+                    if todo.len() > 1000 {
+                        return Err(FileError::LinkLoop(path.to_owned()));
+                    }
+                    todo.extend(target.split('/').rev().map(str::to_owned));
+                }
+                EntryKind::Commit => return Ok(if todo.is_empty() { Found::Other } else { Found::Missing }),
+                EntryKind::Blob | EntryKind::BlobExecutable => {
+                    let only_dots = todo.iter().all(|p| p.is_empty() || p == ".");
+                    self.note_place(&stack, &part);
+                    return Ok(if only_dots { Found::File(node.id) } else { Found::Missing });
+                }
+            }
+        }
+        self.note_place(&stack, "");
+        Ok(Found::Dir(stack.last().map_or(self.root, |(_, id)| *id)))
+    }
+
+    /// Remembers when a path led out of the base folder.
+    fn note_place(&self, stack: &[(String, ObjectId)], last: &str) {
+        let mut parts = stack.iter().map(|(name, _)| name.as_str()).chain((!last.is_empty()).then_some(last));
+        let inside = self.base.split('/').filter(|p| !p.is_empty()).all(|want| parts.next() == Some(want));
+        if !inside {
+            self.left_base.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn size(&self, id: ObjectId, path: &str) -> Result<u64, FileError> {
+        let repo = self.repo(path)?;
+        Ok(repo.find_header(id).map_err(|e| Self::unreadable(path, super::error::text(&e)))?.size())
+    }
+}
+
+impl SourceFiles for GitFiles {
+    fn kind(&self, path: &str) -> Result<Option<FileKind>, FileError> {
+        Ok(match self.find(path)? {
+            Found::Dir(_) => Some(FileKind::Dir),
+            Found::File(id) => Some(FileKind::File { size: self.size(id, path)? }),
+            Found::Other => Some(FileKind::Other),
+            Found::Missing => None,
+        })
+    }
+
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, FileError> {
+        match self.find(path)? {
+            Found::File(id) => self.blob(id, path, MAX_FILE).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn list(&self, path: &str) -> Result<Option<Vec<FileEntry>>, FileError> {
+        let Found::Dir(id) = self.find(path)? else { return Ok(None) };
+        let tree = self.tree(id, path)?;
+        let entry = |node: &Node| {
+            let kind = match node.kind {
+                EntryKind::Tree => FileKind::Dir,
+                EntryKind::Link => FileKind::Symlink,
+                EntryKind::Commit => FileKind::Other,
+                // The size costs a look-up in the object database; whoever needs it asks `kind`.
+                EntryKind::Blob | EntryKind::BlobExecutable => FileKind::File { size: 0 },
+            };
+            FileEntry { name: node.name.clone(), kind }
+        };
+        Ok(Some(tree.iter().map(entry).collect()))
+    }
+}

@@ -1,0 +1,245 @@
+//! Local repositories, made with real git: revisions, manifests, links and mistakes.
+
+use std::{path::Path, process::Command, sync::Arc};
+use tiphys_api::source::{ApplicationSource, ApplicationSourceDirectory};
+use tiphys_repo::{ManifestRequest, Manifests, RepoAccess, RepoError, Repos};
+
+fn cm(name: &str, value: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  v: \"{value}\"\n")
+}
+
+fn git(dir: &Path, args: &[&str]) -> String {
+    let out = Command::new("git")
+        .current_dir(dir)
+        .args([
+            "-c",
+            "user.name=A U Thor",
+            "-c",
+            "user.email=a@example.com",
+            "-c",
+            "init.defaultBranch=main",
+            "-c",
+            "protocol.file.allow=always",
+        ])
+        .args(args)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_AUTHOR_DATE", "2024-01-02T03:04:05Z")
+        .output()
+        .expect("git runs");
+    assert!(out.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).expect("text").trim().to_owned()
+}
+
+fn write(dir: &Path, path: &str, text: &str) {
+    let path = dir.join(path);
+    std::fs::create_dir_all(path.parent().expect("a parent")).expect("mkdir");
+    std::fs::write(path, text).expect("write");
+}
+
+fn commit(dir: &Path, message: &str) -> String {
+    git(dir, &["add", "-A"]);
+    git(dir, &["commit", "-q", "--allow-empty", "-m", message]);
+    git(dir, &["rev-parse", "HEAD"])
+}
+
+/// A repository with a worktree, an app in `app`, and its first commit.
+fn repository() -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().expect("tempdir");
+    git(dir.path(), &["init", "-q"]);
+    write(dir.path(), "app/a.yaml", &cm("a", "1"));
+    write(dir.path(), "other/b.yaml", &cm("b", "1"));
+    let sha = commit(dir.path(), "First\n\nBody");
+    (dir, sha)
+}
+
+fn repos() -> Repos {
+    Repos::new(std::env::temp_dir().join("tiphys-test-unused"))
+}
+
+fn access(dir: &Path) -> RepoAccess {
+    RepoAccess::public(dir.to_str().expect("UTF-8"))
+}
+
+fn source(path: &str) -> ApplicationSource {
+    ApplicationSource { path: path.to_owned(), ..ApplicationSource::default() }
+}
+
+async fn manifests(repos: &Repos, dir: &Path, sha: &str, source: ApplicationSource) -> Result<Arc<Manifests>, RepoError> {
+    let request = ManifestRequest { access: access(dir), source, sha: sha.to_owned(), ..ManifestRequest::default() };
+    repos.manifests(request).await
+}
+
+fn names(manifests: &Manifests) -> Vec<&str> {
+    manifests.objects.iter().map(|o| o.name()).collect()
+}
+
+#[tokio::test]
+async fn revisions_resolve() {
+    let (dir, first) = repository();
+    git(dir.path(), &["tag", "light"]);
+    git(dir.path(), &["tag", "-a", "v1", "-m", "annotated"]);
+    git(dir.path(), &["checkout", "-q", "-b", "feature/x"]);
+    write(dir.path(), "app/a.yaml", &cm("a", "2"));
+    let second = commit(dir.path(), "Second");
+    git(dir.path(), &["checkout", "-q", "main"]);
+    git(dir.path(), &["pack-refs", "--all"]);
+    let repos = repos();
+    let cases = [
+        ("HEAD", &first),
+        ("", &first),
+        ("main", &first),
+        ("light", &first),
+        ("v1", &first),
+        ("refs/tags/v1", &first),
+        ("feature/x", &second),
+        ("refs/heads/feature/x", &second),
+    ];
+    for (revision, want) in cases {
+        let got = repos.resolve(&access(dir.path()), revision, false).await.expect(revision);
+        assert_eq!(&got.sha, want, "{revision}");
+        let name = if revision.is_empty() { "HEAD" } else { revision };
+        assert_eq!(got.display, format!("{name} ({want})"));
+    }
+    let full = repos.resolve(&access(dir.path()), &second, false).await.expect("sha");
+    assert_eq!((full.sha.as_str(), full.display.as_str()), (second.as_str(), second.as_str()));
+    let abbreviated = repos.resolve(&access(dir.path()), &second[..8], false).await.expect("abbreviated");
+    assert_eq!(abbreviated.sha, second);
+    let error = repos.resolve(&access(dir.path()), "nope", false).await.expect_err("missing");
+    assert_eq!(error.to_string(), "unable to resolve 'nope' to a commit SHA");
+    let refs = repos.refs(&access(dir.path()), false).await.expect("refs");
+    assert_eq!((refs.branches.join(" "), refs.tags.join(" ")), ("feature/x main".to_owned(), "light v1".to_owned()));
+    let metadata = repos.metadata(&access(dir.path()), &first).await.expect("metadata");
+    assert_eq!(metadata.author, "A U Thor <a@example.com>");
+    assert_eq!(metadata.message, "First\n\nBody");
+    assert_eq!(metadata.tags, ["light", "v1"]);
+    assert_eq!(metadata.date.expect("date").seconds, 1_704_164_645);
+}
+
+#[tokio::test]
+async fn manifests_are_remembered_by_content() {
+    let (dir, first) = repository();
+    let repos = repos();
+    let one = manifests(&repos, dir.path(), &first, source("app")).await.expect("first");
+    assert_eq!((names(&one), one.source_type.as_str(), one.revision.as_str()), (vec!["a"], "Directory", first.as_str()));
+    write(dir.path(), "other/b.yaml", &cm("b", "2"));
+    let second = commit(dir.path(), "Change another folder");
+    let two = manifests(&repos, dir.path(), &second, source("app")).await.expect("second");
+    assert!(Arc::ptr_eq(&one.objects, &two.objects), "another folder's change does not render this one again");
+    assert_eq!((two.revision.as_str(), &two.digest), (second.as_str(), &one.digest));
+    write(dir.path(), "app/a.yaml", &cm("a", "2"));
+    let third = commit(dir.path(), "Change this folder");
+    let three = manifests(&repos, dir.path(), &third, source("app")).await.expect("third");
+    assert_ne!(three.digest, one.digest);
+    assert_eq!(three.objects[0].0["data"]["v"], "2");
+    let recurse = ApplicationSourceDirectory { recurse: true, ..ApplicationSourceDirectory::default() };
+    let all = ApplicationSource { directory: Some(recurse), ..source(".") };
+    assert_eq!(names(&manifests(&repos, dir.path(), &third, all).await.expect("all")), ["a", "b"]);
+}
+
+#[tokio::test]
+async fn bare_file_urls_and_examples() {
+    let (dir, first) = repository();
+    let bare = tempfile::tempdir().expect("tempdir");
+    git(dir.path(), &["clone", "-q", "--bare", ".", bare.path().join("r.git").to_str().expect("UTF-8")]);
+    let repos = repos();
+    let url = RepoAccess::public(format!("file://{}/r.git", bare.path().display()));
+    assert_eq!(repos.resolve(&url, "HEAD", true).await.expect("HEAD").sha, first);
+    repos.test(&url).await.expect("reachable");
+
+    let example = bare.path().join("example");
+    let sha = Repos::init_example(&example, [("apps/x.yaml", cm("x", "1").as_str()), ("README.md", "hi")]).expect("example");
+    assert_eq!(repos.resolve(&access(&example), "HEAD", false).await.expect("HEAD").sha, sha);
+    assert_eq!(names(&manifests(&repos, &example, &sha, source("apps")).await.expect("manifests")), ["x"]);
+    let changes = [("apps/x.yaml", None), ("apps/sub/y.yaml", Some("y")), ("apps/z.yaml", Some(&*cm("z", "1")))];
+    let next = Repos::commit_files(&example, "main", &changes, "Replace x").expect("commit");
+    assert_eq!(repos.resolve(&access(&example), "main", true).await.expect("main").sha, next);
+    assert_eq!(names(&manifests(&repos, &example, &next, source("apps")).await.expect("manifests")), ["z"]);
+    Repos::commit_files(&example, "other", &[("a", Some("1"))], "On a new branch").expect("commit");
+    assert_eq!(git(&example, &["log", "--format=%s", "main"]), "Replace x\nAdd the example");
+    assert_eq!(git(&example, &["ls-tree", "-r", "--name-only", "main"]), "README.md\napps/sub/y.yaml\napps/z.yaml");
+    git(&example, &["fsck", "--strict"]);
+    assert!(Repos::init_example(&example, [("a", "b")]).is_err(), "the folder is not empty");
+}
+
+#[tokio::test]
+async fn mistakes_are_told_apart() {
+    let (dir, first) = repository();
+    let repos = repos();
+    let missing = dir.path().join("nope");
+    assert!(matches!(repos.test(&access(&missing)).await, Err(RepoError::NotFound { .. })));
+    assert!(matches!(repos.test(&access(&dir.path().join("app"))).await, Err(RepoError::Corrupt { .. })));
+    assert!(matches!(repos.test(&RepoAccess::public("ext::sh -c true")).await, Err(RepoError::BadUrl { .. })));
+    let gone = "0123456789012345678901234567890123456789";
+    assert!(matches!(manifests(&repos, dir.path(), gone, source("app")).await, Err(RepoError::CommitMissing { .. })));
+    let tree = git(dir.path(), &["rev-parse", "HEAD^{tree}"]);
+    assert!(matches!(manifests(&repos, dir.path(), &tree, source("app")).await, Err(RepoError::RevisionNotFound { .. })));
+    let cases = [
+        ("nope", "nope: app path does not exist"),
+        ("../x", "../x: app path outside root"),
+        ("/app", "/app: app path is absolute"),
+        ("app/a.yaml", "app/a.yaml: app path is not a directory"),
+    ];
+    for (path, want) in cases {
+        let error = manifests(&repos, dir.path(), &first, source(path)).await.expect_err(path);
+        assert_eq!(error.to_string(), want);
+    }
+    let chart = ApplicationSource { chart: "nginx".to_owned(), ..ApplicationSource::default() };
+    assert!(matches!(manifests(&repos, dir.path(), &first, chart).await, Err(RepoError::Unsupported(_))));
+}
+
+#[tokio::test]
+async fn links_stay_inside() {
+    let (dir, _) = repository();
+    let link = |name: &str, target: &str| {
+        let path = dir.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("mkdir");
+        std::os::unix::fs::symlink(target, path).expect("symlink");
+    };
+    write(dir.path(), "secret.txt", "x");
+    link("in/b.yaml", "../other/b.yaml");
+    link("in/chain.yaml", "./b.yaml");
+    link("in/gone.yaml", "nowhere.yaml");
+    link("in/folder.yaml", "../other");
+    link("linked", "other");
+    for (folder, target) in [
+        ("out", "../../etc/passwd"),
+        ("abs", "/etc/passwd"),
+        ("proc", "/proc/self/environ"),
+        ("gitdir", "../../.git/config"),
+        ("loop", "x.yaml"),
+        ("chain", "../up/x.yaml"),
+    ] {
+        link(&format!("{folder}/x.yaml"), target);
+    }
+    link("up/x.yaml", "../../outside");
+    let sha = commit(dir.path(), "Links");
+    let repos = repos();
+    let linked = manifests(&repos, dir.path(), &sha, source("in")).await.expect("inside");
+    assert_eq!(names(&linked), ["b", "b"]);
+    assert_eq!(linked.warnings.len(), 2);
+    assert_eq!(names(&manifests(&repos, dir.path(), &sha, source("linked")).await.expect("a linked folder")), ["b"]);
+    for folder in ["out", "abs", "proc", "gitdir", "chain"] {
+        let error = manifests(&repos, dir.path(), &sha, source(folder)).await.expect_err(folder);
+        assert_eq!(error.to_string(), format!("illegal filepath in symlink at \"{folder}/x.yaml\""));
+    }
+    let error = manifests(&repos, dir.path(), &sha, source("loop")).await.expect_err("loop");
+    assert_eq!(error.to_string(), "too many links at \"loop/x.yaml\"");
+    // What a link outside of the folder leads to is part of what the result depends on.
+    write(dir.path(), "other/b.yaml", &cm("changed", "1"));
+    let sha = commit(dir.path(), "Change the target of a link");
+    assert_eq!(names(&manifests(&repos, dir.path(), &sha, source("in")).await.expect("inside")), ["changed", "changed"]);
+    assert_eq!(names(&manifests(&repos, dir.path(), &sha, source("linked")).await.expect("linked")), ["changed"]);
+}
+
+#[tokio::test]
+async fn submodules_are_ignored() {
+    let (dir, _) = repository();
+    let (sub, _) = repository();
+    git(dir.path(), &["submodule", "--quiet", "add", sub.path().to_str().expect("UTF-8"), "app/sub.yaml"]);
+    let sha = commit(dir.path(), "Submodule");
+    let recurse = ApplicationSourceDirectory { recurse: true, ..ApplicationSourceDirectory::default() };
+    let all = ApplicationSource { directory: Some(recurse), ..source("app") };
+    assert_eq!(names(&manifests(&repos(), dir.path(), &sha, all).await.expect("manifests")), ["a"]);
+    let error = manifests(&repos(), dir.path(), &sha, source("app/sub.yaml/app")).await.expect_err("inside a submodule");
+    assert_eq!(error.to_string(), "app/sub.yaml/app: app path does not exist");
+}
