@@ -16,6 +16,8 @@ pub struct Custom {
     pub raw: Value,
     pub columns: Vec<Column>,
     pub scale: Option<ScalePaths>,
+    /// JSON paths that field selectors may use.
+    pub selectable_fields: Vec<String>,
 }
 
 /// An additional printer column.
@@ -124,7 +126,8 @@ fn custom(version: &Value) -> Custom {
         json_path: text(c, "jsonPath"),
     };
     let columns = version["additionalPrinterColumns"].as_array().map(|list| list.iter().map(column).collect());
-    Custom { schema, raw, columns: columns.unwrap_or_default(), scale }
+    let selectable = version["selectableFields"].as_array().map(|list| list.iter().map(|f| text(f, "jsonPath")).collect());
+    Custom { schema, raw, columns: columns.unwrap_or_default(), scale, selectable_fields: selectable.unwrap_or_default() }
 }
 
 /// Kubernetes' order of versions: stable before beta before alpha, newer before older, anything else last.

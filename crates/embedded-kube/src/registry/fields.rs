@@ -5,13 +5,36 @@
 use super::options::{Part, WriteOptions};
 use super::{Registry, meta};
 use crate::catalog::Resource;
-use crate::status::Status;
+use crate::status::{Cause, Status};
 use serde_json::Value;
 use tiphys_apimachinery::Object;
+use tiphys_apimachinery::patch::apply::{self, ApplyError, ApplyOptions, Conflict};
+
+/// The manager of requests that name none.
+const UNKNOWN: &str = "unknown";
 
 /// Records that `options.manager` changed what differs between `before` and `after`.
 pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, after: &mut Object, part: Part, options: &WriteOptions) {
-    let _ = (registry, resource, before, after, part, options, meta::timestamp(registry.now()));
+    let now = meta::timestamp(registry.now());
+    let manager = if options.manager.is_empty() { UNKNOWN } else { &options.manager };
+    let options = ApplyOptions {
+        manager,
+        force: false,
+        now: &now,
+        api_version: &resource.api_version(),
+        subresource: part.word(),
+        reset_fields: reset_fields(resource, part),
+    };
+    apply::track_update(before, after, &options, resource.ty());
+}
+
+/// What a write to this part leaves alone, so that nobody comes to own it that way.
+fn reset_fields(resource: &Resource, part: Part) -> &'static [&'static str] {
+    match part {
+        Part::Main | Part::Scale if resource.has_status() => &["status"],
+        Part::Status => &["spec"],
+        _ => &[],
+    }
 }
 
 /// Server-side apply: merges the configuration of a manager into the live object.
@@ -23,18 +46,47 @@ pub fn apply(
     part: Part,
     options: &WriteOptions,
 ) -> Result<Object, Status> {
-    let _ = (registry, resource, live, config, part, options);
-    Err(Status::not_implemented("server-side apply"))
+    let now = meta::timestamp(registry.now());
+    let how = ApplyOptions {
+        manager: &options.manager,
+        force: options.force,
+        now: &now,
+        api_version: &resource.api_version(),
+        subresource: part.word(),
+        reset_fields: reset_fields(resource, part),
+    };
+    apply::apply(live, config, &how, resource.ty()).map_err(|error| match error {
+        ApplyError::Conflicts(ref list) => conflicts(&error.to_string(), list),
+        ApplyError::BadRequest(text) => Status::bad_request(text),
+        ApplyError::Invalid(text) => Status::new(500, "InternalError", text),
+    })
+}
+
+/// A conflict of managers has one cause for each field.
+fn conflicts(message: &str, list: &[Conflict]) -> Status {
+    let cause = |c: &Conflict| {
+        let part = if c.subresource.is_empty() { String::new() } else { format!(" with subresource \"{}\"", c.subresource) };
+        let text = format!("conflict with \"{}\"{part} using {}", c.manager, c.api_version);
+        Cause { reason: "FieldManagerConflict", message: text, field: c.field.clone() }
+    };
+    Status::new(409, "Conflict", message).with_causes(list.iter().map(cause).collect())
 }
 
 /// Whether the objects are the same except for their managers.
 pub fn same_but_managers(a: &Object, b: &Object) -> bool {
-    let skip = |o: &Object| {
-        let mut o = o.clone();
-        o.metadata_mut().remove("managedFields");
-        o
-    };
-    a.0.get("spec") == b.0.get("spec") && skip(a) == skip(b)
+    let others = |o: &Object| o.0.iter().filter(|(key, _)| *key != "metadata").count();
+    others(a) == others(b)
+        && a.0.iter().filter(|(key, _)| *key != "metadata").all(|(key, value)| b.0.get(key) == Some(value))
+        && same_metadata(a, b)
+}
+
+fn same_metadata(a: &Object, b: &Object) -> bool {
+    let empty = serde_json::Map::new();
+    let of = |o: &Object| o.0.get("metadata").and_then(Value::as_object).unwrap_or(&empty).clone();
+    let (mut a, mut b) = (of(a), of(b));
+    a.remove("managedFields");
+    b.remove("managedFields");
+    a == b
 }
 
 /// Whether the objects are the same except for the times of their managers.

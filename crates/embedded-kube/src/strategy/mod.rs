@@ -45,6 +45,9 @@ pub fn prepare_update(registry: &Registry, resource: &Resource, old: &Object, ne
     Ok(())
 }
 
+/// The cluster IP of the service `kubernetes`.
+pub const API_SERVICE_IP: &str = "10.96.0.1";
+
 /// Refuses what must not be stored; returns warnings.
 pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>) -> Result<Vec<String>, Status> {
     let _ = (resource, object, old);

@@ -1,0 +1,190 @@
+//! Lists: consistent, narrowed by selectors, in pieces when a limit is given.
+//!
+//! Main function: [`list`]. The pieces of one list are cut from a snapshot that is kept for a while.
+
+use super::negotiate::{self, Form};
+use super::selectors::Filter;
+use super::{Call, bytes_response, json_response, object, table};
+use crate::catalog::Resource;
+use crate::registry::{Stored, stored::table_key};
+use crate::status::{Cause, Status};
+use axum::body::Body;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::{BufMut, BytesMut};
+use http::Response;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+/// How many unfinished lists are remembered.
+const SNAPSHOTS: usize = 128;
+
+struct Snapshot {
+    table: String,
+    namespace: Option<String>,
+    revision: u64,
+    items: Arc<Vec<Arc<Stored>>>,
+}
+
+/// The unfinished lists.
+#[derive(Default)]
+pub struct Snapshots(Mutex<VecDeque<Snapshot>>);
+
+impl Snapshots {
+    fn keep(&self, snapshot: Snapshot) {
+        let mut kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        kept.push_back(snapshot);
+        while kept.len() > SNAPSHOTS {
+            kept.pop_front();
+        }
+    }
+
+    fn find(&self, table: &str, namespace: Option<&str>, revision: u64) -> Option<Arc<Vec<Arc<Stored>>>> {
+        let kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let same = |s: &&Snapshot| s.revision == revision && s.table == table && s.namespace.as_deref() == namespace;
+        kept.iter().find(same).map(|s| s.items.clone())
+    }
+}
+
+/// A page of a list.
+struct Page {
+    revision: u64,
+    items: Vec<Arc<Stored>>,
+    next: Option<String>,
+    remaining: Option<usize>,
+}
+
+pub fn list(call: &Call<'_>) -> Result<Response<Body>, Status> {
+    let form = negotiate::form(&call.parts.headers)?;
+    let filter = Filter::from_query(&call.query, &call.resource)?;
+    let page = page(call, &filter)?;
+    let mut meta = json!({"resourceVersion": page.revision.to_string()});
+    if let Some(token) = &page.next {
+        meta["continue"] = token.as_str().into();
+    }
+    if let Some(remaining) = page.remaining {
+        meta["remainingItemCount"] = remaining.into();
+    }
+    match form {
+        Form::Object | Form::GroupDiscovery => Ok(objects(&call.resource, &meta, &page.items)),
+        Form::Metadata => {
+            let items: Vec<Value> = page.items.iter().map(|s| object::metadata_only(&s.object())).collect();
+            Ok(json_response(&json!({
+                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": items
+            })))
+        }
+        Form::Table => {
+            let include = table::Include::from_query(call.query.get("includeObject"));
+            Ok(json_response(&table::table(&call.resource, &page.items, meta, include, call.registry().now())))
+        }
+    }
+}
+
+pub fn objects(resource: &Resource, meta: &Value, items: &[Arc<Stored>]) -> Response<Body> {
+    let size: usize = items.iter().map(|s| s.bytes.len() + 1).sum();
+    let mut out = BytesMut::with_capacity(size + 200);
+    let head =
+        format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{meta},\"items\":[", resource.list_kind, resource.api_version());
+    out.put_slice(head.as_bytes());
+    for (i, item) in items.iter().enumerate() {
+        if i > 0 {
+            out.put_u8(b',');
+        }
+        out.put_slice(&object::bytes(resource, item));
+    }
+    out.put_slice(b"]}\n");
+    bytes_response(out.freeze())
+}
+
+fn page(call: &Call<'_>, filter: &Filter) -> Result<Page, Status> {
+    let limit = usize::try_from(call.query.number("limit")?.unwrap_or(0)).unwrap_or(0);
+    let namespace = call.target.namespace.as_deref();
+    let (revision, all, start) = match call.query.get("continue") {
+        Some(token) => {
+            let (revision, start) = read_token(token)?;
+            let items = call.shared.snapshots.find(&call.resource.table, namespace, revision).ok_or_else(|| {
+                Status::expired(
+                    "The provided continue parameter is too old to display a consistent list result. You must start a new list \
+                     without the continue parameter.",
+                )
+            })?;
+            (revision, items, Some(start))
+        }
+        None => {
+            check_revision(call)?;
+            let (revision, items) = match (filter.name(), namespace) {
+                (Some(name), Some(_)) => (call.registry().revision(), one(call, name)),
+                (Some(name), None) if !call.resource.namespaced => (call.registry().revision(), one(call, name)),
+                _ => call.registry().list_stored(&call.resource, namespace),
+            };
+            (revision, Arc::new(items), None)
+        }
+    };
+    let first = start.map_or(0, |start| all.partition_point(|s| key(s) <= start));
+    let mut items = Vec::new();
+    let mut position = first;
+    while position < all.len() && (limit == 0 || items.len() < limit) {
+        if filter.matches(&all[position]) {
+            items.push(all[position].clone());
+        }
+        position += 1;
+    }
+    let more = limit > 0 && all[position..].iter().any(|s| filter.matches(s));
+    let next = more.then(|| write_token(revision, &key(&all[position - 1])));
+    let remaining = (more && filter.is_everything()).then(|| all.len() - position);
+    if more && first == 0 {
+        let (table, namespace) = (call.resource.table.clone(), namespace.map(str::to_owned));
+        call.shared.snapshots.keep(Snapshot { table, namespace, revision, items: all });
+    }
+    Ok(Page { revision, items, next, remaining })
+}
+
+fn one(call: &Call<'_>, name: &str) -> Vec<Arc<Stored>> {
+    call.registry().get_stored(&call.resource, &call.namespace, name).into_iter().collect()
+}
+
+fn key(stored: &Stored) -> String {
+    table_key(&stored.meta.namespace, &stored.meta.name)
+}
+
+/// `resourceVersion` and `resourceVersionMatch` of a list.
+fn check_revision(call: &Call<'_>) -> Result<(), Status> {
+    let invalid = |cause| Err(Status::invalid("meta.k8s.io", "ListOptions", "", vec![cause]));
+    let matching = call.query.get("resourceVersionMatch");
+    let Some(version) = call.query.get("resourceVersion") else {
+        return match matching {
+            Some(_) => {
+                invalid(Cause::forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+            }
+            None => Ok(()),
+        };
+    };
+    let Ok(asked) = version.parse::<u64>() else {
+        return invalid(Cause::invalid("resourceVersion", &version.into(), "must be an unsigned integer"));
+    };
+    object::check_not_ahead(call.registry(), asked)?;
+    match matching {
+        Some("Exact") if asked == 0 => {
+            invalid(Cause::forbidden("resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""))
+        }
+        // Old states are not kept; the client is told to list again.
+        Some("Exact") if asked != call.registry().revision() => {
+            Err(Status::expired("The resourceVersion for the provided list is too old."))
+        }
+        Some("Exact" | "NotOlderThan") | None => Ok(()),
+        Some(other) => invalid(Cause::not_supported("resourceVersionMatch", &other.into(), &["Exact", "NotOlderThan", ""])),
+    }
+}
+
+fn write_token(revision: u64, last: &str) -> String {
+    URL_SAFE_NO_PAD.encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": last}).to_string())
+}
+
+fn read_token(token: &str) -> Result<(u64, String), Status> {
+    let bad = || Status::bad_request("continue key is not valid: encoded continue token is not correctly encoded");
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| bad())?;
+    let value: Value = serde_json::from_slice(&bytes).map_err(|_| bad())?;
+    let start = value["start"].as_str().ok_or_else(bad)?;
+    Ok((value["rv"].as_u64().ok_or_else(bad)?, start.to_owned()))
+}

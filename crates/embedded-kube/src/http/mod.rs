@@ -1,0 +1,186 @@
+//! The API over HTTP: from a request to the registry and back.
+//!
+//! Main function: [`router`]. Handlers translate; every decision about an object is the registry's. Who may call is decided
+//! before a request gets here.
+
+mod body;
+mod discovery;
+mod list;
+mod negotiate;
+mod object;
+mod openapi;
+mod query;
+mod review;
+mod route;
+mod scale;
+mod selectors;
+mod special;
+mod table;
+mod watch;
+mod write;
+
+use crate::catalog::Resource;
+use crate::registry::Registry;
+use crate::status::Status;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Method, Request, Response, StatusCode, request::Parts};
+use list::Snapshots;
+use openapi::OpenApi;
+use query::Query;
+use route::{Route, Target};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What the handlers share.
+pub struct Shared {
+    pub registry: Registry,
+    snapshots: Snapshots,
+    openapi: OpenApi,
+    /// The text of a pod's log.
+    pub logs: LogSource,
+}
+
+/// Gives the simulated log of a pod's container (empty name: the only one), or why there is none.
+pub type LogSource = Arc<dyn Fn(&tiphys_apimachinery::Object, &str) -> Result<String, String> + Send + Sync>;
+
+/// A service that answers everything, without asking who calls.
+pub fn router(registry: Registry, logs: LogSource) -> Router {
+    let shared = Shared { registry, snapshots: Snapshots::default(), openapi: OpenApi::default(), logs };
+    Router::new().fallback(handle).with_state(Arc::new(shared))
+}
+
+/// A request for a resource, with what every handler needs.
+pub(crate) struct Call<'a> {
+    pub shared: &'a Arc<Shared>,
+    pub parts: &'a Parts,
+    pub query: Query,
+    pub resource: Arc<Resource>,
+    pub namespace: String,
+    pub target: Target,
+}
+
+impl Call<'_> {
+    pub fn registry(&self) -> &Registry {
+        &self.shared.registry
+    }
+
+    pub fn name(&self) -> &str {
+        self.target.name.as_deref().unwrap_or("")
+    }
+}
+
+async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    match dispatch(&shared, &parts, body).await {
+        Ok(response) => response,
+        Err(status) => failure(&status),
+    }
+}
+
+async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Response<Body>, Status> {
+    let query = Query::parse(parts.uri.query().unwrap_or(""));
+    let route = route::parse(parts.uri.path());
+    if let Route::Resource(target) = route {
+        return resource(shared, parts, query, target, body).await;
+    }
+    if !matches!(parts.method, Method::GET | Method::HEAD) {
+        return Err(Status::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource"));
+    }
+    match route {
+        Route::Index => Ok(discovery::index(shared)),
+        Route::Health(path) => Ok(special::health(&path, query.flag("verbose"))),
+        Route::Version => Ok(json_response(&special::version())),
+        Route::CoreVersions => discovery::core_versions(shared, &parts.headers),
+        Route::Groups => discovery::groups(shared, &parts.headers),
+        Route::Group(group) => discovery::group(shared, &group),
+        Route::Resources(group, version) => discovery::resources(shared, &group, &version),
+        Route::OpenApiV2 => openapi::v2(shared, &parts.headers),
+        Route::OpenApiV3 => Ok(openapi::v3_index(shared)),
+        Route::OpenApiV3Group(path) => openapi::v3_group(shared, &path, &parts.headers),
+        Route::Resource(_) | Route::Unknown => Err(Status::no_such_path()),
+    }
+}
+
+async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, target: Target, body: Body) -> Result<Response<Body>, Status> {
+    let catalog = shared.registry.catalog();
+    let resource = catalog.resource(&target.group, &target.version, &target.resource).cloned().ok_or_else(Status::no_such_path)?;
+    let namespace = target.namespace.clone().unwrap_or_default();
+    // Scope and path must agree: `/api/v1/pods/x` and `/api/v1/namespaces/a/nodes` name nothing.
+    if (target.namespace.is_some() && !resource.namespaced) || (resource.namespaced && target.namespace.is_none() && target.name.is_some())
+    {
+        return Err(Status::no_such_path());
+    }
+    let call = Call { shared, parts, query, resource, namespace, target };
+    if call.target.subresource.is_some() {
+        return special::subresource(&call, body).await;
+    }
+    let verb = verb(&call);
+    if !call.resource.allows(verb) && !matches!(verb, "head") {
+        return Err(Status::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource"));
+    }
+    match verb {
+        "get" => object::get(&call),
+        "list" => list::list(&call),
+        "watch" => watch::watch(&call),
+        "create" if review::is_review(&call.resource) => review::answer(&call, body).await,
+        "create" => write::create(&call, body).await,
+        "update" => write::update(&call, body, crate::registry::Part::Main).await,
+        "patch" => write::patch(&call, body, crate::registry::Part::Main).await,
+        "delete" => write::delete(&call, body).await,
+        _ => write::delete_collection(&call, body).await,
+    }
+}
+
+/// The Kubernetes verb of a request.
+fn verb(call: &Call<'_>) -> &'static str {
+    let named = call.target.name.is_some();
+    match call.parts.method {
+        Method::GET | Method::HEAD if named => "get",
+        Method::GET | Method::HEAD if call.query.flag("watch") => "watch",
+        Method::GET | Method::HEAD => "list",
+        Method::POST if !named => "create",
+        Method::PUT if named => "update",
+        Method::PATCH if named => "patch",
+        Method::DELETE if named => "delete",
+        Method::DELETE => "deletecollection",
+        _ => "unknown",
+    }
+}
+
+pub(crate) fn failure(status: &Status) -> Response<Body> {
+    let mut response = json_response(&status.to_json());
+    *response.status_mut() = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if let Some(seconds) = status.details.as_ref().map(|d| d.retry_after_seconds).filter(|s| *s > 0) {
+        response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+pub(crate) fn json_response(value: &Value) -> Response<Body> {
+    bytes_response(serde_json::to_vec(value).expect("a JSON tree serialises").into())
+}
+
+pub(crate) fn bytes_response(bytes: Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::from(bytes));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// `Warning` headers, as RFC 7234 has them.
+pub(crate) fn with_warnings(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
+    for text in warnings.iter().take(20) {
+        let quoted: String = text.chars().filter(|c| !c.is_control()).flat_map(escape).take(4_000).collect();
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            response.headers_mut().append(HeaderName::from_static("warning"), value);
+        }
+    }
+    response
+}
+
+fn escape(c: char) -> impl Iterator<Item = char> {
+    matches!(c, '"' | '\\').then_some('\\').into_iter().chain(std::iter::once(c))
+}

@@ -1,0 +1,65 @@
+//! One object as an answer, in the version and form the client wants.
+
+use super::negotiate::{self, Form};
+use super::{Call, bytes_response, json_response, table};
+use crate::catalog::Resource;
+use crate::registry::{Registry, Stored, convert};
+use crate::status::Status;
+use axum::body::Body;
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tiphys_apimachinery::Object;
+
+pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
+    let stored = call.registry().get_stored(&call.resource, &call.namespace, call.name())?;
+    let asked = call.query.get("resourceVersion").and_then(|v| v.parse::<u64>().ok()).unwrap_or(0);
+    check_not_ahead(call.registry(), asked)?;
+    respond(call, &stored, StatusCode::OK)
+}
+
+/// A revision that has not been given out yet cannot be waited for.
+pub fn check_not_ahead(registry: &Registry, asked: u64) -> Result<(), Status> {
+    let current = registry.revision();
+    if asked <= current {
+        return Ok(());
+    }
+    let mut status = Status::new(504, "Timeout", format!("Timeout: Too large resource version: {asked}, current: {current}"));
+    let details = status.details.get_or_insert_default();
+    details.retry_after_seconds = 1;
+    let message = "Too large resource version".to_owned();
+    details.causes = vec![crate::status::Cause { reason: "ResourceVersionTooLarge", message, field: String::new() }];
+    Err(status)
+}
+
+/// An object with the given code.
+pub fn respond(call: &Call<'_>, stored: &Arc<Stored>, code: StatusCode) -> Result<Response<Body>, Status> {
+    let mut response = match negotiate::form(&call.parts.headers)? {
+        Form::Object | Form::GroupDiscovery => bytes_response(bytes(&call.resource, stored)),
+        Form::Metadata => json_response(&metadata_only(&stored.object())),
+        Form::Table => {
+            let include = table::Include::from_query(call.query.get("includeObject"));
+            let revision = stored.meta.revision.to_string();
+            let now = call.registry().now();
+            json_response(&table::table(&call.resource, std::slice::from_ref(stored), json!({"resourceVersion": revision}), include, now))
+        }
+    };
+    *response.status_mut() = code;
+    Ok(response)
+}
+
+/// The JSON of an object in the resource's version.
+pub fn bytes(resource: &Resource, stored: &Stored) -> Bytes {
+    if resource.version == resource.storage_version {
+        return stored.bytes.clone();
+    }
+    let mut object = (*stored.object()).clone();
+    convert::from_storage(resource, &mut object);
+    serde_json::to_vec(&object).expect("a JSON tree serialises").into()
+}
+
+/// `PartialObjectMetadata` of an object.
+pub fn metadata_only(object: &Object) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object.0.get("metadata")})
+}

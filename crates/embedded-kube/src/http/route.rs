@@ -1,0 +1,129 @@
+//! What a URL path means. Main type: [`Route`]; it looks at words only, not at what is served.
+
+/// The parts of a resource path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    pub group: String,
+    pub version: String,
+    /// None: cluster scope, or all namespaces.
+    pub namespace: Option<String>,
+    pub resource: String,
+    pub name: Option<String>,
+    pub subresource: Option<String>,
+    /// Further words after the subresource (`proxy/...`).
+    pub rest: bool,
+}
+
+/// A parsed path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Route {
+    Index,
+    Health(String),
+    Version,
+    /// `/api`
+    CoreVersions,
+    /// `/apis`
+    Groups,
+    /// `/apis/<group>`
+    Group(String),
+    /// `/api/v1` or `/apis/<group>/<version>`
+    Resources(String, String),
+    Resource(Target),
+    OpenApiV2,
+    OpenApiV3,
+    /// `/openapi/v3/<path>`
+    OpenApiV3Group(String),
+    Unknown,
+}
+
+/// Reads a path; escapes are decoded per segment.
+pub fn parse(path: &str) -> Route {
+    let segments: Vec<String> = path.split('/').filter(|s| !s.is_empty()).map(decode).collect();
+    let words: Vec<&str> = segments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [] => Route::Index,
+        ["healthz" | "livez" | "readyz", rest @ ..] => Route::Health(rest.join("/")),
+        ["version"] => Route::Version,
+        ["openapi", "v2"] => Route::OpenApiV2,
+        ["openapi", "v3"] => Route::OpenApiV3,
+        ["openapi", "v3", rest @ ..] => Route::OpenApiV3Group(rest.join("/")),
+        ["api"] => Route::CoreVersions,
+        ["api", version] => Route::Resources(String::new(), (*version).to_owned()),
+        ["api", version, rest @ ..] => resource("", version, rest),
+        ["apis"] => Route::Groups,
+        ["apis", group] => Route::Group((*group).to_owned()),
+        ["apis", group, version] => Route::Resources((*group).to_owned(), (*version).to_owned()),
+        ["apis", group, version, rest @ ..] => resource(group, version, rest),
+        _ => Route::Unknown,
+    }
+}
+
+fn resource(group: &str, version: &str, words: &[&str]) -> Route {
+    let own = |word: &&str| (*word).to_owned();
+    let base = Target { group: group.to_owned(), version: version.to_owned(), ..Target::default() };
+    let is_namespace_part = |sub: &str| group.is_empty() && matches!(sub, "status" | "finalize");
+    let (namespace, rest) = match words {
+        ["namespaces", _, sub] if is_namespace_part(sub) => (None, words),
+        ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (Some((*namespace).to_owned()), rest),
+        _ => (None, words),
+    };
+    let [kind, rest @ ..] = rest else { return Route::Unknown };
+    Route::Resource(Target {
+        namespace,
+        resource: (*kind).to_owned(),
+        name: rest.first().map(own),
+        subresource: rest.get(1).map(own),
+        rest: rest.len() > 2,
+        ..base
+    })
+}
+
+/// Percent-decoding; what is not a valid escape stays as it is.
+pub fn decode(text: &str) -> String {
+    if !text.contains('%') {
+        return text.to_owned();
+    }
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut i = 0;
+    while i < bytes.len() {
+        let escape = (bytes[i] == b'%').then(|| text.get(i + 1..i + 3)).flatten().and_then(|h| u8::from_str_radix(h, 16).ok());
+        match escape {
+            Some(byte) => {
+                out.push(byte);
+                i += 3;
+            }
+            None => {
+                out.push(bytes[i]);
+                i += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(path: &str) -> Target {
+        match parse(path) {
+            Route::Resource(target) => target,
+            other => panic!("{path} gave {other:?}"),
+        }
+    }
+
+    #[test]
+    fn namespaces_are_a_scope_and_a_resource() {
+        let t = target("/api/v1/namespaces/ns/pods/p/log");
+        assert_eq!((t.namespace.as_deref(), t.resource.as_str()), (Some("ns"), "pods"));
+        assert_eq!((t.name.as_deref(), t.subresource.as_deref()), (Some("p"), Some("log")));
+        let t = target("/api/v1/namespaces/ns");
+        assert_eq!((t.namespace, t.resource.as_str(), t.name.as_deref()), (None, "namespaces", Some("ns")));
+        let t = target("/api/v1/namespaces/ns/finalize");
+        assert_eq!((t.resource.as_str(), t.subresource.as_deref()), ("namespaces", Some("finalize")));
+        let t = target("/apis/apps/v1/deployments");
+        assert_eq!((t.group.as_str(), t.namespace, t.name), ("apps", None, None));
+        assert_eq!(target("/api/v1/nodes/a%2Fb").name.as_deref(), Some("a/b"));
+    }
+}

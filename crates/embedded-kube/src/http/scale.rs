@@ -1,0 +1,122 @@
+//! The scale subresource: the number of replicas of an object, as `autoscaling/v1` `Scale`.
+
+use super::{Call, body, json_response, with_warnings, write};
+use crate::registry::{Part, Patch, Written};
+use crate::status::{Cause, Status};
+use axum::body::Body;
+use http::Response;
+use serde_json::{Map, Value, json};
+use tiphys_apimachinery::{Object, object::map_entry, patch};
+
+/// Where the numbers are, as JSON pointers.
+struct Paths {
+    spec: String,
+    status: String,
+}
+
+fn pointer(json_path: &str) -> String {
+    json_path.trim_start_matches('.').split('.').map(|part| format!("/{part}")).collect()
+}
+
+fn paths(call: &Call<'_>) -> Paths {
+    match call.resource.custom.as_ref().and_then(|c| c.scale.as_ref()) {
+        Some(scale) => Paths { spec: pointer(&scale.spec), status: pointer(&scale.status) },
+        None => Paths { spec: "/spec/replicas".into(), status: "/status/replicas".into() },
+    }
+}
+
+/// The selector in text form.
+fn selector(call: &Call<'_>, object: &Object) -> String {
+    if let Some(custom) = &call.resource.custom {
+        let path = custom.scale.as_ref().and_then(|s| s.selector.as_deref()).map(pointer);
+        return path.map(|p| object.str_at(&p).to_owned()).unwrap_or_default();
+    }
+    object.pointer("/spec/selector").map(super::table::cells::selector_text).filter(|s| s != "<none>").unwrap_or_default()
+}
+
+fn scale_of(call: &Call<'_>, object: &Object) -> Value {
+    let paths = paths(call);
+    let mut metadata = Map::new();
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object.metadata(field) {
+            metadata.insert(field.to_owned(), value.clone());
+        }
+    }
+    let mut spec = Map::new();
+    if let Some(replicas) = object.i64_at(&paths.spec).filter(|n| *n != 0) {
+        spec.insert("replicas".into(), replicas.into());
+    }
+    let mut status = json!({"replicas": object.i64_at(&paths.status).unwrap_or(0)});
+    let selector = selector(call, object);
+    if !selector.is_empty() {
+        status["selector"] = selector.into();
+    }
+    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status})
+}
+
+pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
+    let stored = call.registry().get_stored(&call.resource, &call.namespace, call.name())?;
+    Ok(json_response(&scale_of(call, &stored.object())))
+}
+
+pub async fn update(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
+    let bytes = body::read(incoming).await?;
+    let (scale, _) = body::read_object(&call.parts.headers, &bytes)?;
+    store(call, |_| Ok(scale.clone().into_value())).await
+}
+
+pub async fn patch(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
+    let bytes = body::read(incoming).await?;
+    let (patch, _) = write::read_patch(call, &bytes)?;
+    let changed = |scale: &Value| match &patch {
+        Patch::Json(p) => patch::json::apply(scale, p).map_err(|e| Status::bad_request(e.to_string())),
+        // Scale has no lists, so a strategic merge is a plain one.
+        Patch::Merge(p) | Patch::Strategic(p) => patch::json_merge::apply(scale, p).map_err(|e| Status::bad_request(e.to_string())),
+        Patch::Apply(_) => Err(Status::not_implemented("server-side apply of the scale subresource is not supported; use a merge patch")),
+    };
+    store(call, changed).await
+}
+
+/// Sets the replicas that the changed Scale asks for; tried again when somebody else writes in between.
+async fn store(call: &Call<'_>, change: impl Fn(&Value) -> Result<Value, Status>) -> Result<Response<Body>, Status> {
+    let options = write::options(call)?;
+    for _ in 0..50 {
+        let live = call.registry().get(&call.resource.gvr(), &call.namespace, call.name())?;
+        let scale = change(&scale_of(call, &live))?;
+        let written = set(call, &live, &scale, &options)?;
+        let Some(written) = written else { continue };
+        call.registry().durable(written.revision).await?;
+        return Ok(with_warnings(json_response(&scale_of(call, &written.object)), &written.warnings));
+    }
+    Err(Status::modified(&call.resource.group, &call.resource.resource, call.name()))
+}
+
+fn set(call: &Call<'_>, live: &Object, scale: &Value, options: &crate::registry::WriteOptions) -> Result<Option<Written>, Status> {
+    let replicas = match scale.pointer("/spec/replicas") {
+        None | Some(Value::Null) => 0,
+        Some(value) => match value.as_i64() {
+            Some(n) if n >= 0 => n,
+            _ => {
+                let cause = Cause::invalid("spec.replicas", value, "must be greater than or equal to 0");
+                return Err(Status::invalid("autoscaling", "Scale", call.name(), vec![cause]));
+            }
+        },
+    };
+    let asked = scale.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or("");
+    if !asked.is_empty() && asked != live.resource_version() {
+        return Err(Status::modified(&call.resource.group, &call.resource.resource, call.name()));
+    }
+    let mut object = live.clone();
+    object.0.insert("apiVersion".into(), call.resource.api_version().into());
+    let path = paths(call).spec;
+    let words: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    if let [parents @ .., last] = words.as_slice() {
+        let map = parents.iter().fold(&mut object.0, |map, word| map_entry(map, word));
+        map.insert((*last).to_owned(), replicas.into());
+    }
+    match call.registry().update_part(&call.resource.gvr(), &call.namespace, object, Part::Scale, options) {
+        Ok(written) => Ok(Some(written)),
+        Err(status) if status.is_conflict() => Ok(None),
+        Err(status) => Err(status),
+    }
+}

@@ -1,0 +1,104 @@
+//! Label and field selectors of lists, watches and collection deletes. Main type: [`Filter`].
+
+use super::query::Query;
+use crate::catalog::Resource;
+use crate::registry::Stored;
+use crate::status::Status;
+use tiphys_apimachinery::selector::{FieldSelector, LabelSelector};
+
+/// Fields of built-in kinds that can be selected, beyond name and namespace.
+const FIELDS: &[(&str, &[&str])] = &[
+    (
+        "/pods",
+        &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.nominatedNodeName",
+        ],
+    ),
+    ("/secrets", &["type"]),
+    ("/services", &["spec.clusterIP", "spec.type"]),
+    ("/namespaces", &["status.phase"]),
+    ("/nodes", &["spec.unschedulable"]),
+    (
+        "/events",
+        &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+    ),
+    ("/replicationcontrollers", &["status.replicas"]),
+    ("apps/replicasets", &["status.replicas"]),
+    ("batch/jobs", &["status.successful"]),
+    ("certificates.k8s.io/certificatesigningrequests", &["spec.signerName"]),
+];
+
+/// What a list or watch is narrowed to.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    labels: Option<LabelSelector>,
+    fields: Option<FieldSelector>,
+}
+
+impl Filter {
+    pub fn from_query(query: &Query, resource: &Resource) -> Result<Self, Status> {
+        let labels = query.get("labelSelector").map(LabelSelector::parse).transpose();
+        let labels = labels.map_err(|e| Status::bad_request(format!("unable to parse requirement: {e}")))?;
+        let fields = query.get("fieldSelector").map(FieldSelector::parse).transpose();
+        let fields = fields.map_err(|e| Status::bad_request(e.to_string()))?;
+        for term in fields.iter().flat_map(|f| &f.terms) {
+            if !is_selectable(resource, &term.path) {
+                return Err(Status::bad_request(format!("field label not supported: {}", term.path)));
+            }
+        }
+        Ok(Self { labels: labels.filter(|l| !l.is_everything()), fields: fields.filter(|f| !f.is_everything()) })
+    }
+
+    pub fn is_everything(&self) -> bool {
+        self.labels.is_none() && self.fields.is_none()
+    }
+
+    /// The one name the filter allows, if it says so.
+    pub fn name(&self) -> Option<&str> {
+        self.fields.as_ref().and_then(|f| f.required("metadata.name"))
+    }
+
+    pub fn matches(&self, stored: &Stored) -> bool {
+        if self.labels.as_ref().is_some_and(|l| !l.matches(&stored.meta.labels)) {
+            return false;
+        }
+        let Some(fields) = &self.fields else { return true };
+        // Name and namespace are known without parsing.
+        let cheap = fields.terms.iter().try_fold(true, |_, term| match term.path.as_str() {
+            "metadata.name" => Some((stored.meta.name == term.value) == term.equal).filter(|ok| *ok),
+            "metadata.namespace" => Some((stored.meta.namespace == term.value) == term.equal).filter(|ok| *ok),
+            _ => Some(true),
+        });
+        let only_cheap = fields.terms.iter().all(|t| t.path.starts_with("metadata."));
+        cheap.is_some() && (only_cheap || fields.matches(&stored.object()))
+    }
+}
+
+fn is_selectable(resource: &Resource, path: &str) -> bool {
+    if matches!(path, "metadata.name" | "metadata.namespace") {
+        return true;
+    }
+    match &resource.custom {
+        Some(custom) => custom.selectable_fields.iter().any(|f| f.trim_start_matches('.') == path),
+        None => FIELDS.iter().any(|(table, fields)| *table == resource.table && fields.contains(&path)),
+    }
+}

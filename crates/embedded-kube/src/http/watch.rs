@@ -1,0 +1,259 @@
+//! Watches: a stream of JSON lines, one for each change. Main function: [`watch`].
+
+use super::negotiate::{self, Form};
+use super::selectors::Filter;
+use super::{Call, object, table};
+use crate::catalog::Resource;
+use crate::registry::{Change, EventType, Registry, Stored};
+use crate::status::{Cause, Status};
+use axum::body::Body;
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::stream;
+use http::Response;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use rand::Rng;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// Changes that are ready together are sent together, up to this size.
+const CHUNK: usize = 64 * 1024;
+
+/// What turns changes into lines.
+struct Printer {
+    registry: Registry,
+    resource: Arc<Resource>,
+    filter: Filter,
+    form: Form,
+    include: table::Include,
+    /// A table's column definitions come once.
+    headed: bool,
+}
+
+struct Stream {
+    printer: Printer,
+    ready: VecDeque<Bytes>,
+    changes: mpsc::Receiver<Arc<Change>>,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    end: Instant,
+    last: u64,
+    over: bool,
+}
+
+pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
+    let form = negotiate::form(&call.parts.headers)?;
+    let filter = Filter::from_query(&call.query, &call.resource)?;
+    let initial = wants_initial_events(call)?;
+    let bookmarks = call.query.flag("allowWatchBookmarks");
+    let seconds = call.query.number("timeoutSeconds")?.filter(|s| *s > 0);
+    let seconds = seconds.map_or_else(|| rand::rng().random_range(1800..3600), |s| s.unsigned_abs().min(86_400));
+    let include = table::Include::from_query(call.query.get("includeObject"));
+    let mut printer = Printer { registry: call.registry().clone(), resource: call.resource.clone(), filter, form, include, headed: false };
+    let asked = call.query.get("resourceVersion").unwrap_or("");
+    let after = match asked {
+        "" | "0" => None,
+        text => Some(text.parse::<u64>().map_err(|_| {
+            Status::invalid(
+                "meta.k8s.io",
+                "ListOptions",
+                "",
+                vec![Cause::invalid("resourceVersion", &text.into(), "must be an unsigned integer")],
+            )
+        })?),
+    };
+    let mut ready = VecDeque::new();
+    let namespace = call.target.namespace.as_deref();
+    let mut state = call.registry().lock();
+    let start = match (initial, after) {
+        (true, _) | (false, None) => state.revision,
+        (false, Some(after)) => after.min(state.revision),
+    };
+    let existing = if initial { state.list(&call.resource.table, namespace) } else { Vec::new() };
+    let followed = state.watch(&call.resource.table, namespace, start);
+    drop(state);
+    let now = Instant::now();
+    let end = now + Duration::from_secs(seconds);
+    let (past, changes) = match followed {
+        Ok(found) => found,
+        Err(too_old) => {
+            let status = Status::expired(format!("too old resource version: {start} ({})", too_old.oldest));
+            ready.push_back(line("ERROR", &serde_json::to_vec(&status.to_json()).expect("a JSON tree serialises")));
+            let (_, closed) = mpsc::channel(1);
+            return Ok(respond(Stream { printer, ready, changes: closed, bookmarks, next_bookmark: end, end, last: start, over: true }));
+        }
+    };
+    for stored in &existing {
+        if printer.filter.matches(stored) {
+            ready.push_back(printer.event(EventType::Added.word(), stored));
+        }
+    }
+    if initial && call.query.flag("sendInitialEvents") {
+        ready.push_back(printer.bookmark(start, true));
+    }
+    ready.extend(past.iter().filter_map(|change| printer.change(change)));
+    Ok(respond(Stream { printer, ready, changes, bookmarks, next_bookmark: now + BOOKMARK_EVERY, end, last: start, over: false }))
+}
+
+/// Whether the stream begins with what is there now.
+fn wants_initial_events(call: &Call<'_>) -> Result<bool, Status> {
+    let invalid = |cause| Err(Status::invalid("meta.k8s.io", "ListOptions", "", vec![cause]));
+    let matching = call.query.get("resourceVersionMatch");
+    if call.query.get("sendInitialEvents").is_none() {
+        if matching.is_some() {
+            let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            return invalid(Cause::forbidden("resourceVersionMatch", detail));
+        }
+        return Ok(matches!(call.query.get("resourceVersion"), None | Some("0")));
+    }
+    if matching != Some("NotOlderThan") {
+        let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        return invalid(Cause::forbidden("resourceVersionMatch", detail));
+    }
+    let asked = call.query.get("resourceVersion").and_then(|v| v.parse().ok()).unwrap_or(0);
+    object::check_not_ahead(call.registry(), asked)?;
+    Ok(call.query.flag("sendInitialEvents"))
+}
+
+fn respond(stream: Stream) -> Response<Body> {
+    let body = Body::from_stream(stream::unfold(stream, |mut s| async move {
+        let chunk = s.next().await?;
+        Some((Ok::<Bytes, Infallible>(chunk), s))
+    }));
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json;stream=watch"));
+    response
+}
+
+impl Stream {
+    /// The next piece of the body; `None` ends the stream.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if !self.ready.is_empty() {
+                return Some(self.take_ready());
+            }
+            if self.over {
+                return None;
+            }
+            let timer = if self.bookmarks { self.next_bookmark.min(self.end) } else { self.end };
+            tokio::select! {
+                change = self.changes.recv() => match change {
+                    Some(change) => {
+                        self.accept(&change);
+                        while let Ok(change) = self.changes.try_recv() {
+                            self.accept(&change);
+                        }
+                    }
+                    // The watcher fell behind or the resource is gone: the client lists again.
+                    None => self.over = true,
+                },
+                () = tokio::time::sleep_until(timer) => self.on_timer(),
+            }
+        }
+    }
+
+    fn accept(&mut self, change: &Change) {
+        self.last = change.revision;
+        self.ready.extend(self.printer.change(change));
+    }
+
+    fn on_timer(&mut self) {
+        // Every change up to this revision is in the channel already, since both happen under one lock.
+        let revision = self.printer.registry.revision();
+        while let Ok(change) = self.changes.try_recv() {
+            self.accept(&change);
+        }
+        if self.bookmarks && revision >= self.last {
+            self.ready.push_back(self.printer.bookmark(revision, false));
+        }
+        self.next_bookmark = Instant::now() + BOOKMARK_EVERY;
+        self.over = Instant::now() >= self.end;
+    }
+
+    fn take_ready(&mut self) -> Bytes {
+        let first = self.ready.pop_front().unwrap_or_default();
+        if self.ready.front().is_none_or(|next| first.len() + next.len() > CHUNK) {
+            return first;
+        }
+        let mut out = BytesMut::from(first);
+        while let Some(next) = self.ready.front().filter(|next| out.len() + next.len() <= CHUNK) {
+            out.put_slice(next);
+            self.ready.pop_front();
+        }
+        out.freeze()
+    }
+}
+
+fn line(word: &str, object: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(object.len() + 40);
+    out.put_slice(b"{\"type\":\"");
+    out.put_slice(word.as_bytes());
+    out.put_slice(b"\",\"object\":");
+    out.put_slice(object);
+    out.put_slice(b"}\n");
+    out.freeze()
+}
+
+impl Printer {
+    /// A change as the filter sees it: an object that starts to match is added, one that stops is deleted.
+    fn change(&mut self, change: &Change) -> Option<Bytes> {
+        let now = self.filter.matches(&change.stored);
+        let before = change.previous.as_ref().is_some_and(|p| self.filter.matches(p));
+        let word = match (change.kind, before, now) {
+            (EventType::Added, _, true) => "ADDED",
+            (EventType::Modified, true, true) => "MODIFIED",
+            (EventType::Modified, false, true) => "ADDED",
+            (EventType::Modified, true, false) => return Some(self.no_longer(change)),
+            (EventType::Deleted, true, _) => "DELETED",
+            _ => return None,
+        };
+        Some(self.event(word, &change.stored))
+    }
+
+    /// The last state that matched, with the revision of the change that ended it.
+    fn no_longer(&mut self, change: &Change) -> Bytes {
+        let previous = change.previous.as_ref().unwrap_or(&change.stored);
+        let mut object = (*previous.object()).clone();
+        object.metadata_mut().insert("resourceVersion".into(), change.revision.to_string().into());
+        let object = Arc::new(object);
+        self.event("DELETED", &Arc::new(Stored::new(&object, change.revision)))
+    }
+
+    fn event(&mut self, word: &str, stored: &Arc<Stored>) -> Bytes {
+        match self.form {
+            Form::Object | Form::GroupDiscovery => line(word, &object::bytes(&self.resource, stored)),
+            Form::Metadata => line(word, &to_bytes(&object::metadata_only(&stored.object()))),
+            Form::Table => {
+                let meta = json!({"resourceVersion": stored.meta.revision.to_string()});
+                let rows = std::slice::from_ref(stored);
+                let mut table = table::table(&self.resource, rows, meta, self.include, self.registry.now());
+                if std::mem::replace(&mut self.headed, true) {
+                    table["columnDefinitions"] = Value::Null;
+                }
+                line(word, &to_bytes(&table))
+            }
+        }
+    }
+
+    fn bookmark(&self, revision: u64, initial_end: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if initial_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = match self.form {
+            Form::Table => table::bookmark(&metadata),
+            Form::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}),
+            _ => json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata}),
+        };
+        line("BOOKMARK", &to_bytes(&object))
+    }
+}
+
+fn to_bytes(value: &Value) -> Vec<u8> {
+    serde_json::to_vec(value).expect("a JSON tree serialises")
+}

@@ -1,0 +1,218 @@
+//! Create, update, patch, delete and delete-collection over HTTP.
+
+use super::selectors::Filter;
+use super::{Call, body, json_response, object, with_warnings};
+use crate::registry::{Deleted, Part, Patch, WriteOptions, Written};
+use crate::status::{Cause, Details, Status};
+use axum::body::Body;
+use http::header::USER_AGENT;
+use http::{Response, StatusCode};
+use serde_json::Value;
+use tiphys_apimachinery::Object;
+
+const PATCH_TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, \
+                           application/apply-patch+yaml";
+
+/// Options from the query; the manager's name defaults to the client's name.
+pub fn options(call: &Call<'_>) -> Result<WriteOptions, Status> {
+    let agent = call.parts.headers.get(USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or("");
+    let manager = match call.query.get("fieldManager") {
+        Some(name) if name.len() > 128 => {
+            let cause = Cause {
+                reason: "FieldValueTooLong",
+                message: "Too long: may not be more than 128 bytes".into(),
+                field: "fieldManager".into(),
+            };
+            return Err(Status::invalid("meta.k8s.io", "CreateOptions", "", vec![cause]));
+        }
+        Some(name) => name.to_owned(),
+        None => agent.split('/').next().unwrap_or("").chars().filter(|c| !c.is_control()).take(128).collect(),
+    };
+    Ok(WriteOptions {
+        manager,
+        dry_run: call.query.dry_run()?,
+        force: call.query.flag("force"),
+        validation: call.query.validation()?,
+        findings: Vec::new(),
+    })
+}
+
+pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
+    let mut options = options(call)?;
+    let bytes = body::read(incoming).await?;
+    let (object, findings) = body::read_object(&call.parts.headers, &bytes)?;
+    options.findings = findings;
+    let written = call.registry().create(&call.resource.gvr(), &call.namespace, object, &options)?;
+    answer(call, &written, StatusCode::CREATED).await
+}
+
+/// Replaces the object, or the part of it that the subresource stands for.
+pub async fn update(call: &Call<'_>, incoming: Body, part: Part) -> Result<Response<Body>, Status> {
+    let mut options = options(call)?;
+    let bytes = body::read(incoming).await?;
+    let (object, findings) = body::read_object(&call.parts.headers, &bytes)?;
+    options.findings = findings;
+    if object.name() != call.name() {
+        return Err(Status::bad_request(if object.name().is_empty() {
+            "name must be provided".to_owned()
+        } else {
+            format!("the name of the object ({}) does not match the name on the URL ({})", object.name(), call.name())
+        }));
+    }
+    let written = call.registry().update_part(&call.resource.gvr(), &call.namespace, object, part, &options)?;
+    answer(call, &written, StatusCode::OK).await
+}
+
+pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Response<Body>, Status> {
+    let mut options = options(call)?;
+    let bytes = body::read(incoming).await?;
+    let (patch, findings) = read_patch(call, &bytes)?;
+    options.findings = findings;
+    let applies = matches!(patch, Patch::Apply(_));
+    if applies && call.query.get("fieldManager").is_none() {
+        let cause = Cause::required("fieldManager", "is required for apply patch");
+        return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", vec![cause]));
+    }
+    if !applies && call.query.get("force").is_some() {
+        let cause = Cause::forbidden("force", "may not be specified for non-apply patch");
+        return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", vec![cause]));
+    }
+    let written = call.registry().patch(&call.resource.gvr(), (&call.namespace, call.name()), part, &patch, &options)?;
+    let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+    answer(call, &written, code).await
+}
+
+/// The patch and what its decoder noticed.
+pub fn read_patch(call: &Call<'_>, bytes: &[u8]) -> Result<(Patch, Vec<String>), Status> {
+    let media = body::media_type(&call.parts.headers);
+    let json = || -> Result<(Value, Vec<String>), Status> { body::parse_json(bytes) };
+    Ok(match media.as_str() {
+        "application/json-patch+json" => {
+            let (patch, findings) = json()?;
+            (Patch::Json(patch), findings)
+        }
+        "application/merge-patch+json" => {
+            let (patch, findings) = json()?;
+            (Patch::Merge(patch), findings)
+        }
+        "application/strategic-merge-patch+json" => {
+            let (patch, findings) = json()?;
+            (Patch::Strategic(patch), findings)
+        }
+        "application/apply-patch+yaml" => {
+            let (config, findings) = body::parse_yaml(bytes)?;
+            let config = Object::from_value(config).map_err(|e| Status::bad_request(e.to_string()))?;
+            (Patch::Apply(check_config(call, config)?), findings)
+        }
+        _ => return Err(Status::unsupported_media_type(PATCH_TYPES)),
+    })
+}
+
+/// A configuration for server-side apply names its object, and nothing the server keeps.
+fn check_config(call: &Call<'_>, mut config: Object) -> Result<Object, Status> {
+    if config.api_version().is_empty() || config.kind().is_empty() {
+        return Err(Status::bad_request("invalid object type: apiVersion and kind must be set"));
+    }
+    if config.name().is_empty() {
+        config.set_name(call.name());
+    }
+    if config.name() != call.name() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({}) does not match the name on the URL ({})",
+            config.name(),
+            call.name()
+        )));
+    }
+    if config.metadata("managedFields").is_some_and(|m| m.as_array().is_none_or(|l| !l.is_empty())) {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    Ok(config)
+}
+
+async fn answer(call: &Call<'_>, written: &Written, code: StatusCode) -> Result<Response<Body>, Status> {
+    call.registry().durable(written.revision).await?;
+    Ok(with_warnings(object::respond(call, &written.stored, code)?, &written.warnings))
+}
+
+async fn delete_body(call: &Call<'_>, incoming: Body) -> Result<Option<Value>, Status> {
+    let bytes = body::read(incoming).await?;
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(body::parse(&call.parts.headers, &bytes)?.0))
+}
+
+pub async fn delete(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
+    let body = delete_body(call, incoming).await?;
+    let options = call.query.delete_options(body.as_ref())?;
+    let asked = options.propagation.is_some();
+    let deleted = call.registry().delete(&call.resource.gvr(), &call.namespace, call.name(), &options)?;
+    call.registry().durable(deleted.revision).await?;
+    let warnings = if !asked && call.resource.is("batch", "jobs") {
+        vec![
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \
+              propagationPolicy=Orphan to suppress this warning"
+                .to_owned(),
+        ]
+    } else {
+        Vec::new()
+    };
+    if !deleted.removed || returns_object(call) {
+        let waits_for_dependents = options.propagation == Some(crate::registry::Propagation::Foreground);
+        let code = if !deleted.removed && waits_for_dependents { StatusCode::ACCEPTED } else { StatusCode::OK };
+        let code = if call.resource.is("", "pods") { StatusCode::OK } else { code };
+        return Ok(with_warnings(object::respond(call, &deleted.stored, code)?, &warnings));
+    }
+    Ok(with_warnings(json_response(&success(call, &deleted)), &warnings))
+}
+
+/// Some kinds answer a delete with the object even when it is gone.
+fn returns_object(call: &Call<'_>) -> bool {
+    call.resource.group.is_empty()
+        && matches!(
+            call.resource.resource.as_str(),
+            "pods" | "services" | "serviceaccounts" | "persistentvolumes" | "persistentvolumeclaims" | "podtemplates" | "resourcequotas"
+        )
+}
+
+fn success(call: &Call<'_>, deleted: &Deleted) -> Value {
+    let details = Details {
+        name: call.name().to_owned(),
+        group: call.resource.group.clone(),
+        kind: call.resource.resource.clone(),
+        uid: deleted.stored.meta.uid.clone(),
+        ..Details::default()
+    };
+    let mut status = Status::new(200, "", "");
+    status.details = Some(Box::new(details));
+    let mut value = status.to_json();
+    if let Some(map) = value.as_object_mut() {
+        map.remove("code");
+    }
+    value
+}
+
+/// Deletes what the selectors match, and answers with the list of it.
+pub async fn delete_collection(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
+    if call.resource.namespaced && call.target.namespace.is_none() {
+        return Err(Status::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource"));
+    }
+    let body = delete_body(call, incoming).await?;
+    let options = call.query.delete_options(body.as_ref())?;
+    let filter = Filter::from_query(&call.query, &call.resource)?;
+    let (_, items) = call.registry().list_stored(&call.resource, call.target.namespace.as_deref());
+    let mut last = 0;
+    let mut gone = Vec::new();
+    for item in items.iter().filter(|s| filter.matches(s)) {
+        match call.registry().delete(&call.resource.gvr(), &item.meta.namespace, &item.meta.name, &options) {
+            Ok(deleted) => {
+                last = last.max(deleted.revision);
+                gone.push(deleted.stored);
+            }
+            Err(status) if status.is_not_found() => {}
+            Err(status) => return Err(status),
+        }
+    }
+    call.registry().durable(last).await?;
+    Ok(super::list::objects(&call.resource, &serde_json::json!({"resourceVersion": call.registry().revision().to_string()}), &gone))
+}

@@ -1,0 +1,38 @@
+//! The end of a CustomResourceDefinition: its objects go first.
+
+use super::{delete, modify};
+use crate::registry::{Part, Registry};
+use tiphys_apimachinery::Gvr;
+
+/// Keeps a definition until its objects are gone.
+pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Deletes the objects of a definition that is being deleted, then lets the definition go. Says whether it is done.
+pub fn empty(registry: &Registry, table: &str) -> bool {
+    let (group, plural) = table.split_once('/').unwrap_or(("", table));
+    let name = format!("{plural}.{group}");
+    let gvr = Gvr::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    let Ok(resource) = registry.resource(&gvr) else { return true };
+    match registry.get_stored(&resource, "", &name) {
+        Ok(definition) if definition.meta.deleting => {}
+        _ => return true,
+    }
+    if let Some(kind) = registry.catalog().stored_in(table) {
+        let (_, objects) = registry.list_stored(kind, None);
+        for object in objects.iter().filter(|o| !o.meta.deleting) {
+            delete(registry, kind, &object.meta, None);
+        }
+        if !registry.list_stored(kind, None).1.is_empty() {
+            return false;
+        }
+    }
+    modify(registry, &resource, ("", &name), Part::Main, |object| {
+        let mut finalizers = object.finalizers();
+        let before = finalizers.len();
+        finalizers.retain(|f| f != CLEANUP);
+        let changed = finalizers.len() != before;
+        object.set_finalizers(finalizers);
+        changed
+    });
+    registry.get_stored(&resource, "", &name).is_err()
+}

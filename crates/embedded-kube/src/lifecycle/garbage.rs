@@ -1,0 +1,117 @@
+//! Garbage collection by owner references: background, foreground and orphan. Functions take uids, since names can be reused.
+
+use super::{delete, modify};
+use crate::catalog::Resource;
+use crate::registry::{FOREGROUND, Meta, ORPHAN, Part, Propagation, Registry, Stored};
+use serde_json::Value;
+use std::sync::Arc;
+use tiphys_apimachinery::Object;
+
+fn find(registry: &Registry, uid: &str) -> Option<(Arc<Resource>, Arc<Stored>)> {
+    let (table, stored) = {
+        let state = registry.read();
+        let (table, stored) = state.by_uid(uid)?;
+        (table.to_owned(), stored.clone())
+    };
+    Some((registry.catalog().stored_in(&table)?.clone(), stored))
+}
+
+fn dependents(registry: &Registry, uid: &str) -> Vec<(Arc<Resource>, Arc<Stored>)> {
+    let found = registry.read().owned_by(uid);
+    let catalog = registry.catalog();
+    found.into_iter().filter_map(|(table, stored)| Some((catalog.stored_in(&table)?.clone(), stored))).collect()
+}
+
+/// An object was removed: what it owned goes too, unless somebody else owns it as well.
+pub fn owner_is_gone(registry: &Registry, uid: &str) {
+    for (_, dependent) in dependents(registry, uid) {
+        check_owners(registry, &dependent.meta.uid);
+    }
+}
+
+/// Deletes an object none of whose owners exists; drops references to missing owners when another one exists.
+pub fn check_owners(registry: &Registry, uid: &str) {
+    let Some((resource, stored)) = find(registry, uid) else { return };
+    let (mut missing, mut solid) = (Vec::new(), 0);
+    for owner in &stored.meta.owners {
+        match find(registry, owner) {
+            None => missing.push(owner.clone()),
+            Some((_, owner)) if waits_for_dependents(&owner) => {}
+            Some(_) => solid += 1,
+        }
+    }
+    if missing.is_empty() {
+        return;
+    }
+    if solid > 0 {
+        let keep = |o: &Value| !missing.iter().any(|uid| o["uid"].as_str() == Some(uid));
+        drop_references(registry, &resource, &stored.meta, &keep);
+    } else if !stored.meta.deleting {
+        delete(registry, &resource, &stored.meta, Some(Propagation::Background));
+    }
+}
+
+fn waits_for_dependents(owner: &Stored) -> bool {
+    owner.meta.deleting && owner.object().finalizers().iter().any(|f| f == FOREGROUND)
+}
+
+fn drop_references(registry: &Registry, resource: &Resource, meta: &Meta, keep: &dyn Fn(&Value) -> bool) {
+    modify(registry, resource, (&meta.namespace, &meta.name), Part::Main, |object| {
+        let Some(Value::Array(list)) = object.metadata_mut().get_mut("ownerReferences") else { return false };
+        let before = list.len();
+        list.retain(|o| keep(o));
+        list.len() != before
+    });
+}
+
+fn remove_finalizer(registry: &Registry, resource: &Resource, meta: &Meta, name: &str) {
+    modify(registry, resource, (&meta.namespace, &meta.name), Part::Main, |object: &mut Object| {
+        let mut finalizers = object.finalizers();
+        let before = finalizers.len();
+        finalizers.retain(|f| f != name);
+        let changed = finalizers.len() != before && object.uid() == meta.uid;
+        object.set_finalizers(finalizers);
+        changed
+    });
+}
+
+/// A foreground delete: dependents go first, then the object.
+pub fn check_foreground(registry: &Registry, uid: &str) {
+    let Some((resource, owner)) = find(registry, uid) else { return };
+    if !waits_for_dependents(&owner) {
+        return;
+    }
+    let mut blocking = false;
+    for (kind, dependent) in dependents(registry, uid) {
+        let object = dependent.object();
+        let references = object.owner_references();
+        blocking |= references.iter().any(|o| o.uid == uid && o.block_owner_deletion == Some(true));
+        let others = references.iter().any(|o| o.uid != uid && find(registry, &o.uid).is_some_and(|(_, s)| !waits_for_dependents(&s)));
+        if others {
+            drop_references(registry, &kind, &dependent.meta, &|o| o["uid"].as_str() != Some(uid));
+        } else if !dependent.meta.deleting {
+            let has_own = !dependents(registry, &dependent.meta.uid).is_empty();
+            let propagation = if has_own { Propagation::Foreground } else { Propagation::Background };
+            delete(registry, &kind, &dependent.meta, Some(propagation));
+        }
+    }
+    // What has just been deleted may have been the last one.
+    let left = dependents(registry, uid)
+        .iter()
+        .any(|(_, d)| d.object().owner_references().iter().any(|o| o.uid == uid && o.block_owner_deletion == Some(true)));
+    if !blocking || !left {
+        remove_finalizer(registry, &resource, &owner.meta, FOREGROUND);
+    }
+}
+
+/// An orphaning delete: dependents forget their owner, then the object goes.
+pub fn check_orphaning(registry: &Registry, uid: &str) {
+    let Some((resource, owner)) = find(registry, uid) else { return };
+    if !owner.meta.deleting || !owner.object().finalizers().iter().any(|f| f == ORPHAN) {
+        return;
+    }
+    for (kind, dependent) in dependents(registry, uid) {
+        drop_references(registry, &kind, &dependent.meta, &|o| o["uid"].as_str() != Some(uid));
+    }
+    remove_finalizer(registry, &resource, &owner.meta, ORPHAN);
+}

@@ -1,0 +1,147 @@
+//! What a cluster does after a delete: garbage collection, emptying namespaces, removing custom resources.
+//!
+//! Main function: [`run`], one task that follows every change. It uses the registry as any client would.
+
+mod definitions;
+mod garbage;
+mod namespaces;
+
+use crate::catalog::{CRD_TABLE, Resource};
+use crate::registry::{DeleteOptions, Event, EventType, Part, Propagation, Registry, WriteOptions};
+use crate::status::Status;
+use std::collections::HashSet;
+use std::sync::Arc;
+use tiphys_apimachinery::Object;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
+
+pub use namespaces::make_system_namespaces;
+
+/// What is being waited for.
+struct Lifecycle {
+    registry: Registry,
+    /// Namespaces that are being emptied.
+    namespaces: HashSet<String>,
+    /// Tables whose definition is being deleted, with the definition's name.
+    definitions: HashSet<String>,
+}
+
+/// Looks at everything once, then at every change, until `stop`.
+pub async fn run(registry: Registry, mut changes: UnboundedReceiver<Event>, stop: CancellationToken) {
+    let mut lifecycle = Lifecycle { registry, namespaces: HashSet::new(), definitions: HashSet::new() };
+    lifecycle.look_at_everything();
+    loop {
+        let event = tokio::select! {
+            () = stop.cancelled() => return,
+            event = changes.recv() => match event {
+                Some(event) => event,
+                None => return,
+            },
+        };
+        lifecycle.notice(&event);
+    }
+}
+
+impl Lifecycle {
+    /// After a restart: what was marked or lost its owner while nobody looked.
+    fn look_at_everything(&mut self) {
+        let all: Vec<(String, Arc<Object>)> = {
+            let state = self.registry.read();
+            let interesting = |m: &crate::registry::Meta| m.deleting || !m.owners.is_empty();
+            let of = |(table, t): (&String, &crate::registry::state::Table)| {
+                let found = t.items.values().filter(|s| interesting(&s.meta)).map(|s| (table.clone(), s.object()));
+                found.collect::<Vec<_>>()
+            };
+            state.tables().flat_map(of).collect()
+        };
+        for (table, object) in all {
+            if let Some(resource) = self.registry.catalog().stored_in(&table).cloned() {
+                self.notice(&Event { kind: EventType::Added, resource, object, revision: 0 });
+            }
+        }
+    }
+
+    fn notice(&mut self, event: &Event) {
+        let (resource, object) = (&event.resource, &event.object);
+        if event.kind == EventType::Deleted {
+            garbage::owner_is_gone(&self.registry, object.uid());
+            for owner in object.owner_references() {
+                garbage::check_foreground(&self.registry, &owner.uid);
+            }
+            if self.namespaces.contains(object.namespace()) {
+                self.empty_namespace(object.namespace());
+            }
+            if self.definitions.contains(&resource.table) {
+                self.remove_definition(&resource.table);
+            }
+            if resource.table == "/namespaces" {
+                self.namespaces.remove(object.name());
+            }
+            return;
+        }
+        if object.metadata("ownerReferences").is_some() && event.kind == EventType::Added {
+            garbage::check_owners(&self.registry, object.uid());
+        }
+        if object.deletion_timestamp().is_none() {
+            return;
+        }
+        garbage::check_orphaning(&self.registry, object.uid());
+        garbage::check_foreground(&self.registry, object.uid());
+        if resource.table == "/namespaces" {
+            self.namespaces.insert(object.name().to_owned());
+            self.empty_namespace(object.name());
+        } else if resource.table == CRD_TABLE {
+            let table = format!("{}/{}", object.str_at("/spec/group"), object.str_at("/spec/names/plural"));
+            self.definitions.insert(table.clone());
+            self.remove_definition(&table);
+        }
+    }
+
+    fn empty_namespace(&mut self, name: &str) {
+        if namespaces::empty(&self.registry, name) {
+            self.namespaces.remove(name);
+        }
+    }
+
+    fn remove_definition(&mut self, table: &str) {
+        if definitions::empty(&self.registry, table) {
+            self.definitions.remove(table);
+        }
+    }
+}
+
+/// Deletes an object that has not been marked yet; one that is gone already is fine.
+fn delete(registry: &Registry, resource: &Resource, object: &crate::registry::Meta, propagation: Option<Propagation>) {
+    let options = DeleteOptions { uid: Some(object.uid.clone()), propagation, ..DeleteOptions::default() };
+    let storage = tiphys_apimachinery::Gvr::new(&resource.group, &resource.version, &resource.resource);
+    match registry.delete(&storage, &object.namespace, &object.name, &options) {
+        Ok(_) => {}
+        Err(status) if status.is_not_found() || status.is_conflict() => {}
+        Err(status) => tracing::warn!(%status, resource = resource.resource, name = object.name, "cannot delete an object"),
+    }
+}
+
+/// Changes an object, again if somebody else wrote it in between. `change` says whether there is anything to write.
+fn modify(registry: &Registry, resource: &Resource, at: (&str, &str), part: Part, change: impl Fn(&mut Object) -> bool) {
+    let options = WriteOptions::manager("kube-controller-manager");
+    let (namespace, name) = at;
+    let attempt = || -> Result<(), Status> {
+        let live = registry.get(&resource.gvr(), namespace, name)?;
+        let mut object = (*live).clone();
+        if change(&mut object) {
+            registry.update_part(&resource.gvr(), namespace, object, part, &options)?;
+        }
+        Ok(())
+    };
+    for _ in 0..100 {
+        match attempt() {
+            Ok(()) => return,
+            Err(status) if status.is_not_found() => return,
+            Err(status) if status.is_conflict() => {}
+            Err(status) => {
+                tracing::warn!(%status, resource = resource.resource, name, "cannot change an object");
+                return;
+            }
+        }
+    }
+}

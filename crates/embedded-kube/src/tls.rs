@@ -1,0 +1,107 @@
+//! The server's certificate and the administrator's token, made once and kept in the data folder.
+//!
+//! Main type: [`Identity`]. The token and the key are secrets: the type has no Debug.
+
+use crate::Error;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rand::Rng;
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Who the server is and who may call it.
+pub struct Identity {
+    pub ca_pem: String,
+    cert_pem: String,
+    key_pem: String,
+    pub token: String,
+}
+
+const FILES: [&str; 4] = ["ca.crt", "server.crt", "server.key", "admin.token"];
+
+impl Identity {
+    /// Reads the folder, or makes a new identity and writes it there. A given token replaces the kept one.
+    pub fn load(folder: Option<&Path>, token: Option<String>) -> Result<Self, Error> {
+        let Some(folder) = folder else { return Self::make(token) };
+        let io = |e: std::io::Error| Error::Identity(format!("{}: {e}", folder.display()));
+        let read = |name: &str| std::fs::read_to_string(folder.join(name));
+        let [ca, cert, key, kept] = FILES.map(read);
+        if let (Ok(ca_pem), Ok(cert_pem), Ok(key_pem), Ok(kept)) = (ca, cert, key, kept) {
+            return Ok(Self { ca_pem, cert_pem, key_pem, token: token.unwrap_or_else(|| kept.trim().to_owned()) });
+        }
+        let identity = Self::make(token)?;
+        std::fs::create_dir_all(folder).map_err(io)?;
+        let contents = [&identity.ca_pem, &identity.cert_pem, &identity.key_pem, &identity.token];
+        for (name, text) in FILES.iter().zip(contents) {
+            write_private(&folder.join(name), text).map_err(io)?;
+        }
+        Ok(identity)
+    }
+
+    fn make(token: Option<String>) -> Result<Self, Error> {
+        let failed = |e: rcgen::Error| Error::Identity(format!("cannot make a certificate: {e}"));
+        let mut authority = CertificateParams::new(Vec::<String>::new()).map_err(failed)?;
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+        authority.distinguished_name.push(DnType::CommonName, "tiphys-embedded-ca");
+        let authority_key = KeyPair::generate().map_err(failed)?;
+        let ca = authority.self_signed(&authority_key).map_err(failed)?;
+        let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "127.0.0.1", "::1"];
+        let mut server = CertificateParams::new(names.map(str::to_owned).to_vec()).map_err(failed)?;
+        server.distinguished_name.push(DnType::CommonName, "tiphys-embedded-kube");
+        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        server.use_authority_key_identifier_extension = true;
+        let key = KeyPair::generate().map_err(failed)?;
+        let cert = server.signed_by(&key, &Issuer::new(authority, authority_key)).map_err(failed)?;
+        let token = token.unwrap_or_else(random_token);
+        Ok(Self { ca_pem: ca.pem(), cert_pem: cert.pem(), key_pem: key.serialize_pem(), token })
+    }
+
+    /// TLS with HTTP/2 and HTTP/1.1.
+    pub fn server_config(&self) -> Result<ServerConfig, Error> {
+        let failed = |what: &str| Error::Identity(format!("{what}; remove the data folder's `pki` folder to make a new one"));
+        let chain: Result<Vec<_>, _> = rustls::pki_types::CertificateDer::pem_slice_iter(self.cert_pem.as_bytes()).collect();
+        let chain = chain.map_err(|e| failed(&format!("the server certificate cannot be read: {e}")))?;
+        let key = PrivatePkcs8KeyDer::from_pem_slice(self.key_pem.as_bytes());
+        let key = key.map_err(|e| failed(&format!("the server key cannot be read: {e}")))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|b| b.with_no_client_auth().with_single_cert(chain, PrivateKeyDer::Pkcs8(key)))
+            .map_err(|e| failed(&format!("the server certificate cannot be used: {e}")))?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(config)
+    }
+
+    /// A kubeconfig for the administrator.
+    pub fn kubeconfig(&self, address: &str) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\nclusters:\n- name: tiphys\n  cluster:\n    server: https://{address}\n    \
+             certificate-authority-data: {}\nusers:\n- name: admin\n  user:\n    token: {}\ncontexts:\n- name: tiphys\n  context:\n    \
+             cluster: tiphys\n    user: admin\ncurrent-context: tiphys\n",
+            STANDARD.encode(&self.ca_pem),
+            self.token
+        )
+    }
+}
+
+fn random_token() -> String {
+    let mut bytes = [0_u8; 32];
+    rand::rng().fill(&mut bytes);
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Only the owner may read it.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
