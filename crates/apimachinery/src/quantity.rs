@@ -99,6 +99,9 @@ impl FromStr for Quantity {
         if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
             return Err(QuantityError::Numeric);
         }
+        if !is_suffix(suffix) {
+            return Err(QuantityError::Format);
+        }
         let (format, exponent) = suffix_of(suffix)?;
         let digits = format!("{whole}{}", fraction.trim_end_matches('0'));
         let digits = digits.trim_start_matches('0');
@@ -136,6 +139,13 @@ fn shift10(n: i128, by: i32) -> Option<i128> {
     }
 }
 
+/// Letters of the known suffixes, then an optional sign, then digits.
+fn is_suffix(suffix: &str) -> bool {
+    let rest = suffix.trim_start_matches(|c: char| "eEinumkKMGTP".contains(c));
+    let digits = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+    digits.bytes().all(|b| b.is_ascii_digit())
+}
+
 fn suffix_of(suffix: &str) -> Result<(Format, i32), QuantityError> {
     let decimal = |e| Ok((Format::DecimalSi, e));
     let binary = |e| Ok((Format::BinarySi, e));
@@ -161,7 +171,6 @@ fn suffix_of(suffix: &str) -> Result<(Format, i32), QuantityError> {
                 Ok(e) if e.abs() <= 1000 => Ok((Format::DecimalExponent, e)),
                 _ => Err(QuantityError::Suffix),
             },
-            None if suffix.contains(|c: char| !"eEinumkKMGTP+-0123456789".contains(c)) => Err(QuantityError::Format),
             None => Err(QuantityError::Suffix),
         },
     }

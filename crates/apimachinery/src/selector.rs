@@ -20,6 +20,12 @@ pub struct SelectorError {
 /// How a label is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabelOperator {
+    /// `=`
+    Equals,
+    /// `==`
+    DoubleEquals,
+    /// `!=`
+    NotEquals,
     In,
     NotIn,
     Exists,
@@ -96,7 +102,7 @@ impl LabelSelector {
             Some(Value::Object(labels)) => {
                 for (key, value) in labels {
                     let value = value.as_str().ok_or_else(|| bad("values of matchLabels must be strings"))?;
-                    requirements.push(requirement(&map_text(map), key, LabelOperator::In, vec![value.to_owned()])?);
+                    requirements.push(requirement(&map_text(map), key, LabelOperator::Equals, vec![value.to_owned()])?);
                 }
             }
             Some(_) => return Err(bad("matchLabels must be a map")),
@@ -138,9 +144,8 @@ impl LabelRequirement {
         match (self.operator, value) {
             (LabelOperator::Exists, v) => v.is_some(),
             (LabelOperator::DoesNotExist, v) => v.is_none(),
-            (LabelOperator::In, Some(v)) => listed(v),
-            (LabelOperator::NotIn, Some(v)) => !listed(v),
-            (LabelOperator::NotIn, None) => true,
+            (LabelOperator::Equals | LabelOperator::DoubleEquals | LabelOperator::In, Some(v)) => listed(v),
+            (LabelOperator::NotEquals | LabelOperator::NotIn, v) => !v.is_some_and(listed),
             (LabelOperator::GreaterThan | LabelOperator::LessThan, Some(v)) => {
                 let (Ok(have), Some(Ok(limit))) = (v.parse::<i64>(), self.values.first().map(|l| l.parse::<i64>())) else {
                     return false;
@@ -163,9 +168,10 @@ impl fmt::Display for LabelSelector {
             match r.operator {
                 LabelOperator::Exists => f.write_str(&r.key)?,
                 LabelOperator::DoesNotExist => write!(f, "!{}", r.key)?,
-                LabelOperator::In if r.values.len() == 1 => write!(f, "{}={values}", r.key)?,
+                LabelOperator::Equals => write!(f, "{}={values}", r.key)?,
+                LabelOperator::DoubleEquals => write!(f, "{}=={values}", r.key)?,
+                LabelOperator::NotEquals => write!(f, "{}!={values}", r.key)?,
                 LabelOperator::In => write!(f, "{} in ({values})", r.key)?,
-                LabelOperator::NotIn if r.values.len() == 1 => write!(f, "{}!={values}", r.key)?,
                 LabelOperator::NotIn => write!(f, "{} notin ({values})", r.key)?,
                 LabelOperator::GreaterThan => write!(f, "{}>{values}", r.key)?,
                 LabelOperator::LessThan => write!(f, "{}<{values}", r.key)?,
@@ -314,8 +320,9 @@ impl<'a> LabelParser<'a> {
             return requirement(self.text, key, LabelOperator::Exists, Vec::new());
         }
         let (operator, many) = match self.next() {
-            Some("=" | "==") => (LabelOperator::In, false),
-            Some("!=") => (LabelOperator::NotIn, false),
+            Some("=") => (LabelOperator::Equals, false),
+            Some("==") => (LabelOperator::DoubleEquals, false),
+            Some("!=") => (LabelOperator::NotEquals, false),
             Some("in") => (LabelOperator::In, true),
             Some("notin") => (LabelOperator::NotIn, true),
             Some(">") => (LabelOperator::GreaterThan, false),

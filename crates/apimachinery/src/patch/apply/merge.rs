@@ -112,29 +112,12 @@ fn index<'v>(list: &'v [Value], ty: Ty<'_>, duplicates: bool) -> Result<Index<'v
     Ok((steps, items))
 }
 
-/// The value without the fields in `remove`. A map or list that loses its last field is gone, too (None).
-pub(super) fn without(value: &Value, remove: &FieldSet, ty: Ty<'_>) -> Option<Value> {
+/// The value without the fields in `remove`. A map or list that loses its last field becomes null: it may itself have an owner.
+pub(super) fn without(value: &Value, remove: &FieldSet, ty: Ty<'_>) -> Value {
     match (ty.form(value), value) {
         (Form::Map, Value::Object(map)) if !map.is_empty() => {
-            let mut kept = Map::new();
-            for (key, value) in map {
-                // Built only to look the field up; most objects have few fields to remove.
-                let step = PathElement::Field(key.clone());
-                if remove.members.contains(&step) {
-                    continue;
-                }
-                match remove.children.get(&step) {
-                    None => {
-                        kept.insert(key.clone(), value.clone());
-                    }
-                    Some(below) => {
-                        if let Some(value) = without(value, below, ty.field(key)) {
-                            kept.insert(key.clone(), value);
-                        }
-                    }
-                }
-            }
-            (!kept.is_empty()).then_some(Value::Object(kept))
+            let kept = map_without(map, remove, ty);
+            if kept.is_empty() { Value::Null } else { Value::Object(kept) }
         }
         (Form::List, Value::Array(list)) if !list.is_empty() => {
             let mut kept = Vec::with_capacity(list.len());
@@ -148,11 +131,48 @@ pub(super) fn without(value: &Value, remove: &FieldSet, ty: Ty<'_>) -> Option<Va
                 }
                 match remove.children.get(&step) {
                     None => kept.push(item.clone()),
-                    Some(below) => kept.extend(without(item, below, ty.items())),
+                    Some(below) => kept.push(without(item, below, ty.items())),
                 }
             }
-            (!kept.is_empty()).then_some(Value::Array(kept))
+            if kept.is_empty() { Value::Null } else { Value::Array(kept) }
         }
-        _ => Some(value.clone()),
+        _ => value.clone(),
+    }
+}
+
+pub(super) fn map_without(map: &Map<String, Value>, remove: &FieldSet, ty: Ty<'_>) -> Map<String, Value> {
+    let mut kept = Map::new();
+    for (key, value) in map {
+        let step = PathElement::Field(key.clone());
+        if remove.members.contains(&step) {
+            continue;
+        }
+        let value = match remove.children.get(&step) {
+            None => value.clone(),
+            Some(below) => without(value, below, ty.field(key)),
+        };
+        kept.insert(key.clone(), value);
+    }
+    kept
+}
+
+/// Takes out the nulls that removing fields left behind, but not those that the configuration or the live object has itself.
+pub(super) fn drop_nulls(map: &mut Map<String, Value>, config: Option<&Map<String, Value>>, live: Option<&Map<String, Value>>) {
+    let is_null = |of: Option<&Map<String, Value>>, key: &str| of.and_then(|m| m.get(key)).is_some_and(Value::is_null);
+    map.retain(|key, value| !value.is_null() || is_null(config, key) || is_null(live, key));
+    for (key, value) in map {
+        match value {
+            Value::Object(inner) => {
+                drop_nulls(inner, config.and_then(|m| m.get(key)?.as_object()), live.and_then(|m| m.get(key)?.as_object()))
+            }
+            Value::Array(list) if list.iter().any(|v| v.is_object() || v.is_null()) => {
+                let same = |of: Option<&Map<String, Value>>| of.and_then(|m| m.get(key)?.as_array()) == Some(list);
+                if !same(config) && !same(live) {
+                    list.retain(|v| !v.is_null());
+                    list.iter_mut().filter_map(Value::as_object_mut).for_each(|inner| drop_nulls(inner, None, None));
+                }
+            }
+            _ => {}
+        }
     }
 }

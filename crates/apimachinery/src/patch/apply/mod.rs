@@ -331,10 +331,11 @@ fn apply_owned(
     let last = owners.remove(&identity);
     let owned = Owned { fields, api_version: options.api_version.to_owned(), time: last.as_ref().and_then(|l| l.time.clone()) };
     owners.insert(identity.clone(), owned);
+    let pruned = last.is_some();
     if let Some(last) = last {
         merged = prune(merged, &last.fields, &owners, ty);
     }
-    let merged = Object(merged);
+    let mut merged = Object(merged);
     let changed = !path::equal_maps(&live.0, &merged.0);
     if changed {
         let found = compare_for(&live.0, &merged.0, options, ty).map_err(|e| internal(config, "comparison", &e))?;
@@ -347,6 +348,9 @@ fn apply_owned(
             owned.fields.subtract(&touched);
             owned.fields.subtract(&found.removed);
         }
+    }
+    if pruned {
+        merge::drop_nulls(&mut merged.0, Some(&config.0), Some(&live.0));
     }
     if let Some(own) = owners.get_mut(&identity) {
         own.fields.subtract(&UNOWNED);
@@ -387,27 +391,11 @@ fn prune(merged: Map<String, Value>, last: &FieldSet, owners: &Managers, ty: Ty<
     let all = named(&fields_of(&merged, ty));
     let last = named(last);
     // Without all that was applied last, then with what has an owner, then with what nobody ever owned.
-    let kept = named(&fields_of(&map_without(&merged, &last, ty), ty));
+    let kept = named(&fields_of(&merge::map_without(&merged, &last, ty), ty));
     let ownerless = all.difference(&kept.union(&named(&owned)));
-    let with_owned = map_without(&merged, &ownerless, ty);
+    let with_owned = merge::map_without(&merged, &ownerless, ty);
     let kept = named(&fields_of(&with_owned, ty));
-    map_without(&merged, &all.difference(&kept).intersection(&last), ty)
-}
-
-fn map_without(map: &Map<String, Value>, remove: &FieldSet, ty: Ty<'_>) -> Map<String, Value> {
-    let mut kept = Map::new();
-    for (key, value) in map {
-        let step = PathElement::Field(key.clone());
-        if remove.members.contains(&step) {
-            continue;
-        }
-        let value = match remove.children.get(&step) {
-            None => Some(value.clone()),
-            Some(below) => merge::without(value, below, ty.field(key)),
-        };
-        kept.extend(value.map(|v| (key.clone(), v)));
-    }
-    kept
+    merge::map_without(&merged, &all.difference(&kept).intersection(&last), ty)
 }
 
 /// Moving from client-side to server-side apply is no conflict: what kubectl's annotation says was applied, and still is so, may

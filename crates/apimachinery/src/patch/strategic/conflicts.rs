@@ -69,7 +69,9 @@ fn lists(left: &[Value], right: &[Value], ty: TypeRef<'_>, strategy: Strategy, m
         sort_scalars(&mut list);
         list
     };
-    Ok(sorted(left) != sorted(right))
+    // Only the left list's length counts once duplicates are gone, as in kubectl.
+    let (left, right) = (sorted(left), sorted(right));
+    Ok(left.iter().enumerate().any(|(i, value)| right.get(i) != Some(value)))
 }
 
 fn any<'v>(mut pairs: impl Iterator<Item = (&'v Value, &'v Value)>, ty: TypeRef<'_>) -> Result<bool, PatchError> {

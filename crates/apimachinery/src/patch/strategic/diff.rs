@@ -30,7 +30,6 @@ pub(in crate::patch) fn diff_maps(
     for (key, new) in modified {
         match original.get(key) {
             Some(old) if key == PATCH => diff_directive(old, new, &mut patch)?,
-            Some(old @ Value::Object(_)) if new.is_object() && old == new => diff_equal_map(key, new, ty, options, &mut patch)?,
             Some(Value::Object(old)) if new.is_object() => diff_map_field(key, old, expect_map(new)?, ty, options, &mut patch)?,
             Some(Value::Array(old)) if new.is_array() => diff_list_field(key, old, new, ty, options, &mut patch)?,
             Some(old) if same_type(old, new) && old == new => {}
@@ -66,15 +65,6 @@ fn diff_directive(old: &Value, new: &Value, patch: &mut Fields) -> Result<(), Pa
     Ok(())
 }
 
-/// Equal maps need no patch, unless the field is one that is always replaced.
-fn diff_equal_map(key: &str, new: &Value, ty: TypeRef<'_>, options: DiffOptions, patch: &mut Fields) -> Result<(), PatchError> {
-    let replaced = matches!(rules_for(ty, key), Ok(FieldRules { strategy: Strategy::Replace, .. }));
-    if replaced && !options.ignore_changes_and_additions {
-        patch.insert(key.into(), new.clone());
-    }
-    Ok(())
-}
-
 fn diff_map_field(
     key: &str,
     old: &Fields,
@@ -83,7 +73,11 @@ fn diff_map_field(
     options: DiffOptions,
     patch: &mut Fields,
 ) -> Result<(), PatchError> {
-    let rules = rules_for(ty, key)?;
+    let rules = match rules_for(ty, key) {
+        Ok(rules) => rules,
+        Err(_) if old == new => return Ok(()),
+        Err(error) => return Err(error),
+    };
     if rules.strategy == Strategy::Replace {
         if !options.ignore_changes_and_additions {
             patch.insert(key.into(), Value::Object(new.clone()));
