@@ -8,9 +8,9 @@ use super::{
     hook,
     ledger::{Ledger, version},
     plan::SyncPlan,
-    progress::{OperationPhase, Progress, ResultCode, Verdict},
+    progress::{OperationPhase, Progress, ResourceResult, ResultCode, Verdict},
     request::SyncRequest,
-    step::{Action, Step, SyncPhase},
+    step::{Action, Step, StepKey, SyncPhase},
 };
 use crate::types::Health;
 use jiff::Timestamp;
@@ -77,7 +77,20 @@ impl<'a> Run<'a> {
         let ledger = Ledger::open(progress.clone(), &request.operation_id);
         let mut run = Self { steps: Vec::new(), observed, ledger, request, now };
         run.steps = plan.steps().filter(|s| run.applies(s)).collect();
+        run.close_prunes();
         run
+    }
+
+    /// A prune that was begun and whose object has left the plan is done, even if that was never recorded.
+    fn close_prunes(&mut self) {
+        let begun = |r: &ResourceResult| r.status == Some(ResultCode::Pruned) && r.hook_phase == Some(OperationPhase::Running);
+        if !self.ledger.progress.results.iter().any(begun) {
+            return;
+        }
+        let planned: BTreeSet<StepKey> = self.steps.iter().map(|s| s.step_key()).collect();
+        for result in self.ledger.progress.results.iter_mut().filter(|r| begun(r) && !planned.contains(&r.step_key())) {
+            result.hook_phase = Some(OperationPhase::Succeeded);
+        }
     }
 
     /// A namespace that is only made when it is missing is no step when it is there, unless this operation made it.
@@ -146,7 +159,7 @@ impl<'a> Run<'a> {
     }
 
     pub fn pending(&self, step: &Step) -> bool {
-        !step.unchanged && self.ledger.phase(step).is_none()
+        !step.unchanged && self.ledger.phase(step).is_none_or(|p| step.is_prune() && p == OperationPhase::Running)
     }
 
     /// More than one wave or phase: then each must be healthy before the next begins.
@@ -235,8 +248,10 @@ impl<'a> Run<'a> {
                 last = Some(step.group());
             }
         }
+        // A pruned object leaves the comparison, and with it the plan; its result stays.
+        let pruned = || self.ledger.progress.results.iter().any(|r| r.status == Some(ResultCode::Pruned));
         let settled = |s: &Step| if Some(s.group()) == last { !s.is_hook() } else { !self.ledger.running(s) };
-        last.is_some() && self.regular().filter(|s| self.ledger.result(s).is_some()).all(settled)
+        (last.is_some() || pruned()) && self.regular().filter(|s| self.ledger.result(s).is_some()).all(settled)
     }
 
     fn pause_between_waves(&mut self) -> Option<Decision> {

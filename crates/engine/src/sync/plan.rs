@@ -133,7 +133,8 @@ impl Planner<'_> {
     }
 
     fn prune(&self, entry: &Entry) -> Option<Step> {
-        let live = entry.live.as_ref()?;
+        // Without a target, but not extra: a copied tracking mark, or targets that could not all be read.
+        let live = entry.live.as_ref().filter(|_| entry.requires_pruning)?;
         let value = options::prune_value(live, self.request.options.prune.as_deref());
         let rule = match value {
             _ if !self.request.prune => PruneRule::NotRequested,

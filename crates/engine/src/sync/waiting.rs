@@ -38,7 +38,7 @@ pub(super) enum Unseen {
 impl<'a> Run<'a> {
     /// Takes in the state of what is running.
     pub fn refresh(&mut self) {
-        let running: Vec<&Step> = self.steps.iter().copied().filter(|s| self.ledger.running(s)).collect();
+        let running: Vec<&Step> = self.steps.iter().copied().filter(|s| !s.is_prune() && self.ledger.running(s)).collect();
         for step in running {
             let Some(live) = self.own_live(step) else { continue };
             if let Some((phase, message)) = observe(step, &live, self.observed) {
@@ -49,7 +49,7 @@ impl<'a> Run<'a> {
 
     pub fn wait_for_running(&mut self) -> Option<Decision> {
         let multi_step = self.multi_step();
-        let waits = |run: &Self, s: &Step| (multi_step || s.is_hook()) && run.ledger.running(s);
+        let waits = |run: &Self, s: &Step| !s.is_prune() && (multi_step || s.is_hook()) && run.ledger.running(s);
         let mut wake = SAFETY_NET;
         let mut reads = Vec::new();
         for step in self.steps.clone() {

@@ -117,6 +117,8 @@ impl<'a> Run<'a> {
             }
             match self.live(step).filter(|l| l.uid() == step.uid) {
                 Some(live) if live.deletion_timestamp().is_none() => {
+                    // Recorded as begun: once the object is gone there is nothing else to tell it by.
+                    self.ledger.set(step, Some(ResultCode::Pruned), OperationPhase::Running, "pruned");
                     let propagation = self.request.options.propagation;
                     effects.push(Effect::Prune { step: (*step).clone(), uid: step.uid.clone(), propagation });
                 }

@@ -1,0 +1,200 @@
+//! Crashes: a sync that is killed and forgotten at any point ends like one that is not, and no hook runs twice.
+
+use super::sim::{Cut, NS, Sim, hook_job, make, options, wave, widget_crd};
+use crate::{
+    sync::{OperationPhase, hook},
+    types::HealthStatus::{Degraded, Healthy, Progressing},
+};
+use std::collections::BTreeMap;
+
+/// A sync with everything in it.
+fn rich() -> Sim {
+    let mut sim = Sim::new(vec![
+        make("Namespace", NS),
+        hook_job("pre", "PreSync", ""),
+        wave(hook_job("pre-2", "PreSync", "HookSucceeded"), 1),
+        make("ConfigMap", "a"),
+        widget_crd(),
+        make("Widget", "w"),
+        wave(make("Deployment", "b"), 1),
+        wave(make("Deployment", "c"), 2),
+        wave(hook_job("mid", "Sync", "HookFailed"), 2),
+        options(wave(make("ConfigMap", "d"), 3), "Replace=true"),
+        hook_job("both", "PreSync,PostSync", ""),
+        hook_job("post", "PostSync", "BeforeHookCreation,HookSucceeded"),
+        hook_job("fail", "SyncFail", ""),
+    ])
+    .existing(make("ConfigMap", "old"))
+    .existing(wave(make("Secret", "old-2"), 2))
+    .existing(wave(make("ConfigMap", "d"), 3))
+    .healthy("pre", &[Progressing, Healthy])
+    .healthy("b", &[Progressing, Healthy])
+    .healthy("post", &[Progressing, Progressing, Healthy]);
+    let mut left = hook_job("post", "PostSync", "BeforeHookCreation,HookSucceeded");
+    left.set_finalizers(vec![hook::HOOK_FINALIZER.into()]);
+    sim.put(left);
+    sim.unknown_kinds.insert("Widget".into());
+    sim.slow_deletions.insert("old-2".into(), 1);
+    sim
+}
+
+/// The same, failing late.
+fn failing() -> Sim {
+    rich().healthy("c", &[Progressing, Degraded]).healthy("fail", &[Progressing, Healthy])
+}
+
+fn refused() -> Sim {
+    rich().error("apply c", "no").healthy("mid", &[Progressing, Healthy])
+}
+
+/// What counts of the end: phase, what is in the cluster, results and how often each hook was created.
+#[derive(Debug, PartialEq)]
+struct End {
+    phase: OperationPhase,
+    message: String,
+    world: Vec<String>,
+    results: BTreeMap<String, String>,
+    created: BTreeMap<String, usize>,
+}
+
+fn end(sim: Sim, phase: OperationPhase, message: String) -> End {
+    let held = |o: &tiphys_apimachinery::Object| if o.finalizers().is_empty() { "" } else { " (held)" };
+    // Whether the very last wave is looked at again depends on when the crash was.
+    let verdict = |r: &crate::sync::ResourceResult| {
+        let phase = r.hook_phase.filter(|p| *p != OperationPhase::Running).unwrap_or(OperationPhase::Succeeded);
+        format!("{:?} {phase}", r.status)
+    };
+    End {
+        phase,
+        // Which of the two texts says so depends on it as well.
+        message: message.split(" (").next().unwrap_or_default().to_owned(),
+        world: sim.world.values().map(|o| format!("{}{}", o.key(), held(o))).collect(),
+        results: sim.progress.results.iter().map(|r| (r.step_key().to_string(), verdict(r))).collect(),
+        created: sim.created_hooks,
+    }
+}
+
+/// Runs to the end, cut off once in turn `at` (or never), and tells whether there was such a turn.
+fn run_cut(mut sim: Sim, at: Option<usize>, cut: Cut, keep_annotation: bool) -> (End, bool) {
+    for turn in 0..400 {
+        let cut_now = at == Some(turn);
+        let decision = sim.turn_cut(cut_now.then_some(cut));
+        if decision.phase.completed() {
+            return (end(sim, decision.phase, decision.message), false);
+        }
+        if cut_now {
+            sim.restart(keep_annotation);
+            let last = sim.run();
+            return (end(sim, last.phase, last.message), true);
+        }
+        if decision.effects.is_empty() {
+            sim.idle(&decision);
+        }
+    }
+    panic!("the sync did not end");
+}
+
+const CUTS: [Cut; 4] = [Cut::BeforeEffects, Cut::MidEffects, Cut::AfterEffects, Cut::AfterRecord];
+
+fn killed_anywhere(make_sim: fn() -> Sim, cuts: &[Cut], keep_annotation: bool) {
+    let (expected, _) = run_cut(make_sim(), None, Cut::AfterRecord, true);
+    assert!(expected.created.values().all(|n| *n == 1), "{:?}", expected.created);
+    for &cut in cuts {
+        let mut turn = 0;
+        loop {
+            let (got, was_cut) = run_cut(make_sim(), Some(turn), cut, keep_annotation);
+            if !was_cut {
+                break;
+            }
+            assert_eq!(got, expected, "killed {cut:?} in turn {turn}, annotation kept: {keep_annotation}");
+            turn += 1;
+        }
+        assert!(turn > 15, "only {turn} turns");
+    }
+}
+
+#[test]
+fn killed_anywhere_it_ends_the_same() {
+    killed_anywhere(rich, &CUTS, true);
+}
+
+#[test]
+fn killed_anywhere_without_the_annotation_it_ends_the_same() {
+    killed_anywhere(rich, &CUTS, false);
+}
+
+#[test]
+fn a_failing_sync_killed_anywhere_fails_the_same() {
+    killed_anywhere(failing, &[Cut::MidEffects], true);
+    killed_anywhere(failing, &[Cut::AfterRecord], false);
+}
+
+#[test]
+fn a_refused_apply_killed_anywhere_fails_the_same() {
+    killed_anywhere(refused, &[Cut::MidEffects], true);
+    killed_anywhere(refused, &[Cut::AfterRecord], false);
+}
+
+#[test]
+fn killed_in_every_single_turn_it_ends_the_same() {
+    let (expected, _) = run_cut(rich(), None, Cut::AfterRecord, true);
+    for keep in [true, false] {
+        let mut sim = rich();
+        let last = (0..400).find_map(|_| {
+            let decision = sim.turn();
+            // Without the annotation and with no result but the namespace's, an operation has not begun.
+            sim.restart(keep || sim.progress.results.len() < 2);
+            sim.pass(decision.wake_after.unwrap_or_default());
+            decision.phase.completed().then_some(decision)
+        });
+        let last = last.unwrap_or_else(|| panic!("the sync did not end: {:?}", &sim.messages[380..]));
+        assert_eq!(end(sim, last.phase, last.message), expected);
+    }
+}
+
+#[test]
+fn a_hook_created_just_before_a_crash_is_adopted() {
+    let mut sim = Sim::new(vec![hook_job("j", "PreSync", "")]);
+    sim.turn();
+    sim.turn_cut(Some(Cut::AfterEffects));
+    sim.restart(true);
+    sim.run();
+    assert_eq!(sim.wet_log(), ["run hook j", "remove finalizer of j"]);
+}
+
+#[test]
+fn a_hook_of_another_attempt_is_not_adopted() {
+    let mut sim = Sim::new(vec![hook_job("j", "PreSync", "")]).healthy("j", &[Degraded]);
+    sim.run();
+    sim.request.operation_id = "op-2".into();
+    sim.progress = crate::sync::Progress::new("op-2");
+    sim = sim.healthy("j", &[Healthy]);
+    assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+    assert_eq!(sim.wet_log()[2..], ["delete hook j", "run hook j", "remove finalizer of j"]);
+}
+
+#[test]
+fn a_completed_hook_that_was_deleted_under_our_eyes_is_done() {
+    let mut sim = Sim::new(vec![hook_job("j", "PreSync", ""), wave(make("ConfigMap", "c"), 1)]);
+    while !sim.log.contains(&"remove finalizer of j".to_owned()) {
+        sim.turn();
+    }
+    sim.world.remove(&make("Job", "j").key());
+    sim.restart(true);
+    assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+    assert_eq!(sim.created_hooks.values().sum::<usize>(), 1);
+}
+
+#[test]
+fn results_are_durable_before_a_hook_is_let_go() {
+    let mut sim = Sim::new(vec![hook_job("j", "PreSync", "HookSucceeded")]);
+    for _ in 0..20 {
+        let decision = sim.decide();
+        let lets_go = decision.effects.iter().any(|e| ["remove finalizer of", "delete hook", "prune"].contains(&e.verb()));
+        assert!(!lets_go || decision.must_store, "{:?}", decision.effects);
+        if sim.turn().phase.completed() {
+            return;
+        }
+    }
+    panic!("the sync did not end");
+}

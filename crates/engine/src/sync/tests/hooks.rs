@@ -1,0 +1,206 @@
+//! Hooks: facts F.
+
+use super::sim::{Sim, hook_job, make, says, wave};
+use crate::{
+    sync::{OperationPhase, hook},
+    types::HealthStatus::{Degraded, Healthy, Progressing},
+};
+use tiphys_apimachinery::Object;
+
+/// A hook as an earlier sync left it.
+fn left_over(mut o: Object, finalizer: bool) -> Object {
+    o.set_annotation(hook::OPERATION_ID, "op-0");
+    o.set_annotation(hook::OPERATION_PHASE, "PreSync");
+    if finalizer {
+        o.set_finalizers(vec![hook::HOOK_FINALIZER.into()]);
+    }
+    o
+}
+
+#[test]
+fn fact_61_an_old_hook_is_deleted_before_the_new_one_is_made() {
+    let mut sim = Sim::new(vec![hook_job("j", "PreSync", "")]).existing(left_over(hook_job("j", "PreSync", ""), true));
+    sim.slow_deletions.insert("j".into(), 1);
+    let waiting = sim.run_to_wait();
+    assert_eq!(says(&waiting), "Running: waiting for deletion of hook batch/Job/j");
+    assert_eq!(sim.wet_log(), ["remove finalizer of j", "delete hook j"]);
+    sim.idle(&waiting);
+    sim.idle(&waiting);
+    assert_eq!(says(&sim.run()), "Succeeded: successfully synced (no more tasks)");
+    assert_eq!(sim.wet_log()[2..], ["run hook j", "remove finalizer of j"]);
+    assert_eq!(sim.created_hooks.len(), 1);
+}
+
+#[test]
+fn fact_61_old_hooks_with_other_policies_stay() {
+    let mut sim =
+        Sim::new(vec![hook_job("a", "PreSync", ""), hook_job("b", "PreSync", "HookFailed"), hook_job("c", "PreSync", "HookSucceeded")])
+            .existing(left_over(hook_job("a", "PreSync", ""), true))
+            .existing(left_over(hook_job("b", "PreSync", "HookFailed"), true))
+            .existing(left_over(hook_job("c", "PreSync", "HookSucceeded"), true));
+    sim.turn();
+    sim.turn();
+    sim.turn();
+    assert_eq!(sim.wet_log(), ["remove finalizer of a", "remove finalizer of b", "remove finalizer of c", "delete hook a"]);
+}
+
+#[test]
+fn fact_62_an_old_hook_that_is_gone_already() {
+    let mut sim = Sim::new(vec![hook_job("j", "PreSync", "")])
+        .existing(left_over(hook_job("j", "PreSync", ""), false))
+        .error("delete hook j", "!not found");
+    let old = sim.live("Job", "j").cloned().expect("the old hook");
+    sim.turn();
+    sim.turn();
+    // The cache may go on showing the one that is gone.
+    sim.world.insert(old.key(), old.clone());
+    assert_eq!(sim.decide().effects.len(), 1);
+    assert_eq!(sim.decide().effects[0].verb(), "run hook");
+}
+
+#[test]
+fn a_hook_that_cannot_be_cleared_away_fails_the_sync() {
+    for (effect, message) in
+        [("remove finalizer of j", "failed to remove hook finalizer: no"), ("delete hook j", "failed to delete resource: no")]
+    {
+        let mut sim =
+            Sim::new(vec![hook_job("j", "PreSync", "")]).existing(left_over(hook_job("j", "PreSync", ""), true)).error(effect, "no");
+        assert_eq!(says(&sim.run()), "Failed: one or more objects failed to apply");
+        assert_eq!(sim.result("j"), format!("- Error {message}"));
+    }
+}
+
+#[test]
+fn fact_63_a_completed_hook_is_let_go() {
+    let mut sim = Sim::new(vec![hook_job("j", "PreSync", ""), make("ConfigMap", "c")]);
+    sim.run();
+    assert_eq!(sim.wet_log(), ["run hook j", "remove finalizer of j", "apply c"]);
+    assert!(sim.live("Job", "j").is_some_and(|o| o.finalizers().is_empty()));
+    let mut failing = Sim::new(vec![hook_job("j", "PreSync", ""), make("ConfigMap", "c")]).error("remove finalizer of j", "no");
+    assert_eq!(says(&failing.run()), "Failed: one or more synchronization tasks completed unsuccessfully");
+    assert_eq!(failing.result("j"), "Synced Error Failed to remove hook finalizer: no");
+    assert!(failing.live("ConfigMap", "c").is_none());
+}
+
+#[test]
+fn fact_64_succeeded_hooks_go_when_the_operation_succeeded() {
+    let jobs = || {
+        vec![hook_job("pre", "PreSync", "HookSucceeded"), hook_job("post", "PostSync", "HookSucceeded,HookFailed"), make("ConfigMap", "c")]
+    };
+    let mut sim = Sim::new(jobs()).healthy("post", &[Progressing, Healthy]);
+    let waiting = sim.run_to_wait();
+    assert!(sim.live("Job", "pre").is_some(), "not as soon as its own phase completes");
+    sim.idle(&waiting);
+    assert_eq!(says(&sim.run()), "Succeeded: successfully synced (no more tasks)");
+    assert!(sim.live("Job", "pre").is_none() && sim.live("Job", "post").is_none());
+    let mut failing = Sim::new(jobs()).healthy("post", &[Degraded]);
+    assert_eq!(failing.run().phase, OperationPhase::Failed);
+    assert!(failing.live("Job", "pre").is_some() && failing.live("Job", "post").is_none());
+}
+
+#[test]
+fn fact_65_failed_hooks_go_when_the_operation_failed() {
+    let mut sim =
+        Sim::new(vec![hook_job("a", "PreSync", ""), hook_job("b", "PreSync", "HookFailed"), hook_job("c", "PreSync", "HookSucceeded")])
+            .healthy("a", &[Degraded]);
+    assert_eq!(says(&sim.run()), "Failed: one or more synchronization tasks completed unsuccessfully");
+    let removed = sim.log.iter().filter(|l| l.starts_with("remove finalizer")).count();
+    let deleted: Vec<&str> = sim.wet_log().into_iter().filter(|l| l.starts_with("delete hook")).collect();
+    assert_eq!((removed, deleted), (3, vec!["delete hook b"]));
+}
+
+#[test]
+fn fact_66_a_hook_that_cannot_be_deleted_at_the_end() {
+    let mut sim = Sim::new(vec![hook_job("j", "Sync", "HookSucceeded")]).error("delete hook j", "no");
+    assert_eq!(says(&sim.run()), "Succeeded: successfully synced (no more tasks)");
+    assert_eq!(sim.result("j"), "Synced Error failed to delete resource: no");
+    let mut gone = Sim::new(vec![hook_job("j", "Sync", "HookSucceeded")]).error("delete hook j", "!not found");
+    assert_eq!(gone.run().phase, OperationPhase::Succeeded);
+    assert_eq!(gone.result("j"), "Synced Succeeded j is Healthy");
+}
+
+#[test]
+fn fact_67_sync_fail_hooks_run_only_after_a_failure() {
+    let mut fine = Sim::new(vec![hook_job("j", "Sync", ""), make("Pod", "p"), hook_job("f", "SyncFail", "HookSucceeded")]);
+    assert_eq!(says(&fine.run()), "Succeeded: successfully synced (no more tasks)");
+    assert_eq!(fine.progress.results.len(), 2);
+
+    let mut failing = Sim::new(vec![hook_job("j", "Sync", ""), make("Pod", "p"), hook_job("f", "SyncFail", "HookSucceeded")])
+        .healthy("j", &[Degraded])
+        .healthy("f", &[Progressing, Healthy]);
+    assert_eq!(says(&failing.run_to_wait()), "Running: waiting for completion of hook batch/Job/f");
+    assert_eq!(says(&failing.run()), "Failed: one or more synchronization tasks completed unsuccessfully");
+    assert_eq!(failing.progress.results.len(), 3);
+}
+
+#[test]
+fn fact_68_sync_fail_hooks_that_fail_themselves() {
+    let mut sim = Sim::new(vec![make("Pod", "p"), hook_job("bad", "SyncFail", ""), hook_job("good", "SyncFail", "")])
+        .error("apply p", "fake pod failure")
+        .error("run hook bad", "fake hook failure");
+    assert_eq!(
+        says(&sim.run()),
+        "Failed: one or more synchronization tasks completed unsuccessfully, reason: fake pod failure\n\
+         one or more SyncFail hooks failed, reason: fake hook failure"
+    );
+    assert_eq!(sim.result("good"), "Synced Succeeded good is Healthy");
+    assert_eq!(sim.result("bad"), "SyncFailed Failed fake hook failure");
+}
+
+#[test]
+fn fact_69_running_hooks_are_waited_for_after_a_failure() {
+    let mut sim = Sim::new(vec![make("ConfigMap", "c"), hook_job("j", "Sync", ""), hook_job("f", "SyncFail", "")])
+        .error("apply c", "no")
+        .healthy("j", &[Progressing, Healthy])
+        .healthy("f", &[Progressing, Progressing, Healthy]);
+    assert_eq!(says(&sim.run_to_wait()), "Running: waiting for completion of hook batch/Job/j and 1 more hooks");
+    assert_eq!(sim.wet_log(), ["apply c", "run hook j", "run hook f"]);
+    assert_eq!(says(&sim.run()), "Failed: one or more synchronization tasks completed unsuccessfully, reason: no");
+}
+
+#[test]
+fn fact_70_the_same_reason_is_given_once() {
+    let mut sim = Sim::new(vec![make("ConfigMap", "a"), make("ConfigMap", "b")]).error("apply a", "no").error("apply b", "no");
+    assert_eq!(says(&sim.run()), "Failed: one or more objects failed to apply, reason: no");
+}
+
+#[test]
+fn fact_71_a_failed_pre_sync_hook_stops_the_sync() {
+    let mut sim = Sim::new(vec![hook_job("pre", "PreSync", ""), make("ConfigMap", "c")]).healthy("pre", &[Degraded]);
+    assert_eq!(says(&sim.run()), "Failed: one or more synchronization tasks completed unsuccessfully");
+    assert!(sim.live("ConfigMap", "c").is_none());
+}
+
+#[test]
+fn fact_07_a_hook_of_two_phases_runs_twice() {
+    let mut sim = Sim::new(vec![hook_job("j", "PreSync,PostSync", ""), make("ConfigMap", "c")]);
+    assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+    assert_eq!(sim.wet_log(), ["run hook j", "remove finalizer of j", "apply c", "delete hook j", "run hook j", "remove finalizer of j"]);
+    assert_eq!(sim.progress.results.len(), 3);
+}
+
+#[test]
+fn hooks_of_one_wave_run_with_its_resources() {
+    let mut sim = Sim::new(vec![
+        wave(hook_job("j", "Sync", ""), 1),
+        make("ConfigMap", "a"),
+        wave(make("Deployment", "d"), 1),
+        wave(make("ConfigMap", "z"), 2),
+    ])
+    .healthy("d", &[Progressing, Healthy]);
+    assert_eq!(says(&sim.run_to_wait()), "Running: waiting for healthy state of apps/Deployment/d");
+    sim.run();
+    assert_eq!(sim.wet_log(), ["apply a", "apply d", "run hook j", "remove finalizer of j", "apply z"]);
+}
+
+#[test]
+fn a_running_hook_that_somebody_deletes_fails() {
+    let mut sim = Sim::new(vec![hook_job("j", "PreSync", "")]).healthy("j", &[Progressing]);
+    sim.run_to_wait();
+    let key = make("Job", "j").key();
+    let live = sim.world.get_mut(&key).expect("the hook");
+    live.metadata_mut().insert("deletionTimestamp".into(), "2024-05-01T10:00:01Z".into());
+    assert_eq!(says(&sim.run()), "Failed: one or more synchronization tasks completed unsuccessfully");
+    assert_eq!(sim.result("j"), "Synced Failed the hook was deleted before it completed");
+    assert!(sim.live("Job", "j").is_none(), "the finalizer no longer holds it");
+}

@@ -1,0 +1,346 @@
+//! What a plan is made of: facts A, B (validity), D (waves of prunes) and G (which namespace step).
+
+use super::sim::{NS, Sim, hook_job, make, object, options, wave, widget_crd, with};
+use crate::sync::{
+    SyncPhase, SyncRequest, hook, options as sync_options, order,
+    request::{ResourceSelector, deletion_confirmed},
+    step::Action,
+    wave as waves,
+};
+use serde_json::json;
+use tiphys_apimachinery::Object;
+
+/// `<phase>/<wave> <kind> <name>` of every step.
+fn lines(sim: &Sim) -> Vec<String> {
+    sim.plan().steps().map(|s| format!("{}/{} {} {}", s.phase, s.wave, s.gvk.kind, s.key.name)).collect()
+}
+
+#[test]
+fn fact_01_order_is_phase_wave_kind_name() {
+    let sim = Sim::new(vec![
+        hook_job("fail", "SyncFail", ""),
+        hook_job("post", "PostSync", ""),
+        make("Deployment", "b"),
+        make("Deployment", "a"),
+        make("ConfigMap", "z"),
+        wave(make("ConfigMap", "late"), 1),
+        wave(make("Deployment", "early"), -1),
+        hook_job("pre", "PreSync", ""),
+    ]);
+    let expected = [
+        "PreSync/0 Job pre",
+        "Sync/-1 Deployment early",
+        "Sync/0 ConfigMap z",
+        "Sync/0 Deployment a",
+        "Sync/0 Deployment b",
+        "Sync/1 ConfigMap late",
+        "PostSync/0 Job post",
+        "SyncFail/0 Job fail",
+    ];
+    assert_eq!(lines(&sim), expected);
+}
+
+#[test]
+fn fact_02_kind_ranks() {
+    let ordered = ["Namespace", "NetworkPolicy", "ServiceAccount", "Secret", "ConfigMap", "CustomResourceDefinition", "Role", "Service"];
+    assert!(ordered.is_sorted_by_key(|k| order::kind_rank(k)));
+    let last = order::kind_rank("APIService");
+    assert!(order::kind_rank("Widget") > last && order::kind_rank("Gizmo") == order::kind_rank("Widget"));
+}
+
+#[test]
+fn fact_03_a_namespace_moves_before_what_it_contains() {
+    let mut inside = wave(make("ConfigMap", "inside"), -5);
+    inside.set_namespace("made");
+    let sim = Sim::new(vec![wave(make("Namespace", "made"), 3), inside, wave(make("ConfigMap", "elsewhere"), -6)]);
+    assert_eq!(lines(&sim), ["Sync/-6 ConfigMap elsewhere", "Sync/-5 Namespace made", "Sync/-5 ConfigMap inside"]);
+}
+
+#[test]
+fn fact_04_a_crd_moves_before_its_resources() {
+    let sim = Sim::new(vec![wave(widget_crd(), 2), wave(make("Widget", "w"), 1), hook_job("pre", "PreSync", "")]);
+    assert_eq!(lines(&sim), ["PreSync/0 Job pre", "Sync/1 CustomResourceDefinition widgets.example.com", "Sync/1 Widget w"]);
+    let into_hook_phase = Sim::new(vec![widget_crd(), with(make("Widget", "w"), &[("argocd.argoproj.io/hook", "PreSync")])]);
+    assert_eq!(lines(&into_hook_phase)[0], "PreSync/0 CustomResourceDefinition widgets.example.com");
+}
+
+#[test]
+fn fact_05_waves() {
+    let cases: [(&[(&str, &str)], i64); 6] = [
+        (&[], 0),
+        (&[("argocd.argoproj.io/sync-wave", "3")], 3),
+        (&[("argocd.argoproj.io/sync-wave", "-3")], -3),
+        (&[("argocd.argoproj.io/sync-wave", "soon"), ("helm.sh/hook-weight", "7")], 7),
+        (&[("argocd.argoproj.io/sync-wave", "1"), ("helm.sh/hook-weight", "7")], 1),
+        (&[("helm.sh/hook-weight", "x")], 0),
+    ];
+    for (annotations, expected) in cases {
+        assert_eq!(waves::of(&with(make("ConfigMap", "c"), annotations)), expected, "{annotations:?}");
+    }
+}
+
+/// (annotations, is a hook, phases)
+type HookCase = (&'static [(&'static str, &'static str)], bool, &'static [SyncPhase]);
+
+#[test]
+fn facts_06_to_10_and_12_which_phases_a_hook_has() {
+    use SyncPhase::{PostSync, PreSync, Sync, SyncFail};
+    const HOOK: &str = "argocd.argoproj.io/hook";
+    const HELM: &str = "helm.sh/hook";
+    let cases: [HookCase; 15] = [
+        (&[], false, &[Sync]),
+        (&[(HOOK, "Skip")], false, &[]),
+        (&[(HOOK, "Skip,PreSync")], true, &[PreSync]),
+        (&[(HOOK, "PreSync,PostSync")], true, &[PreSync, PostSync]),
+        (&[(HOOK, " PostSync ,, PreSync,PreSync")], true, &[PreSync, PostSync]),
+        (&[(HOOK, "SyncFail")], true, &[SyncFail]),
+        (&[(HOOK, "Sync"), (HELM, "pre-install")], true, &[Sync]),
+        (&[(HOOK, "Garbage"), (HELM, "pre-install")], true, &[PreSync]),
+        (&[(HOOK, "Garbage")], true, &[]),
+        (&[(HELM, "pre-install,pre-upgrade")], true, &[PreSync]),
+        (&[(HELM, "post-upgrade")], true, &[PostSync]),
+        (&[(HELM, "post-install")], true, &[PostSync]),
+        (&[(HELM, "crd-install")], false, &[Sync]),
+        (&[(HELM, "pre-delete")], true, &[]),
+        (&[(HELM, "test")], true, &[]),
+    ];
+    for (annotations, is_hook, phases) in cases {
+        let o = with(make("Job", "j"), annotations);
+        assert_eq!(hook::is_hook(&o), is_hook, "{annotations:?}");
+        assert_eq!(hook::phases(&o), phases, "{annotations:?}");
+    }
+    assert!(hook::is_pre_delete(&with(make("Job", "j"), &[(HELM, "pre-delete")])));
+    assert!(hook::is_post_delete(&with(make("Job", "j"), &[(HOOK, "PostDelete")])));
+}
+
+#[test]
+fn fact_06_skipped_objects_have_no_step() {
+    assert!(Sim::new(vec![with(make("ConfigMap", "c"), &[("argocd.argoproj.io/hook", "Skip")])]).plan().is_empty());
+}
+
+#[test]
+fn fact_07_one_object_may_have_a_step_in_several_phases() {
+    let sim = Sim::new(vec![hook_job("j", "PreSync,PostSync", "")]);
+    let keys: Vec<String> = sim.plan().steps().map(|s| s.step_key().to_string()).collect();
+    assert_eq!(keys, ["batch/Job/app-ns/j:PreSync", "batch/Job/app-ns/j:PostSync"]);
+}
+
+#[test]
+fn fact_10_hooks_of_unknown_type_are_neither_applied_nor_pruned() {
+    let ignored = with(make("ConfigMap", "c"), &[("argocd.argoproj.io/hook", "Garbage")]);
+    assert!(hook::is_ignored(&ignored));
+    assert!(Sim::new(vec![ignored.clone()]).plan().is_empty());
+    assert!(Sim::new(vec![]).existing(ignored).plan().is_empty());
+}
+
+#[test]
+fn fact_11_delete_policies_of_both_notations_add_up() {
+    use hook::DeletePolicy::{BeforeHookCreation, HookFailed, HookSucceeded};
+    const OWN: &str = "argocd.argoproj.io/hook-delete-policy";
+    const HELM: &str = "helm.sh/hook-delete-policy";
+    let policies = |annotations: &[(&str, &str)]| hook::delete_policies(&with(make("Job", "j"), annotations));
+    assert_eq!(policies(&[]), [BeforeHookCreation]);
+    assert_eq!(policies(&[(OWN, "garbage")]), [BeforeHookCreation]);
+    assert_eq!(policies(&[(OWN, "HookFailed"), (HELM, "hook-succeeded")]), [HookSucceeded, HookFailed]);
+    assert_eq!(policies(&[(HELM, "before-hook-creation")]), [BeforeHookCreation]);
+}
+
+#[test]
+fn fact_12_lists_in_annotations() {
+    assert_eq!(sync_options::csv(Some(" a, b ,,a,c=d")), ["a", "b", "c=d"]);
+    assert!(sync_options::csv(None).is_empty());
+    let o = options(make("ConfigMap", "c"), "Prune=false , Prune=confirm,Replace=true");
+    assert_eq!(sync_options::value(&o, "Prune"), Some("false"));
+    assert!(sync_options::has(&o, "Replace=true") && !sync_options::has(&o, "Replace"));
+}
+
+#[test]
+fn fact_13_unnamed_hooks_get_names() {
+    let started = "2024-05-01T10:00:00Z".parse().expect("a timestamp");
+    assert_eq!(hook::generated_name("foo-", "abcdef0123456789", SyncPhase::PreSync, started), "foo-abcdef0-presync-1714557600");
+    assert_eq!(hook::generated_name("foo-", "Foo", SyncPhase::PostSync, started), "foo-foo-postsync-1714557600");
+    let mut unnamed = hook_job("", "PreSync", "");
+    unnamed.metadata_mut().insert("generateName".into(), "foo-".into());
+    assert_eq!(lines(&Sim::new(vec![unnamed])), ["PreSync/0 Job foo-abcdef0-presync-1714557600"]);
+}
+
+#[test]
+fn fact_14_resources_are_not_named() {
+    let o = object(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "foo-", "namespace": NS}}));
+    let plan = Sim::new(vec![o]).plan();
+    let target = plan.steps().next().and_then(|s| s.target.clone()).expect("a target");
+    assert_eq!((target.name(), target.generate_name()), ("", "foo-"));
+}
+
+#[test]
+fn fact_15_an_object_listed_twice_has_one_step() {
+    assert_eq!(lines(&Sim::new(vec![make("ConfigMap", "c"), make("ConfigMap", "c")])), ["Sync/0 ConfigMap c"]);
+}
+
+#[test]
+fn fact_16_hooks_get_the_finalizer_and_the_operation_id() {
+    let plan = Sim::new(vec![hook_job("j", "PreSync", "")]).plan();
+    let target = plan.steps().next().and_then(|s| s.target.clone()).expect("a target");
+    assert_eq!(target.finalizers(), [hook::HOOK_FINALIZER]);
+    assert_eq!(target.annotation(hook::OPERATION_ID), Some("op-1"));
+    let mut twice = hook_job("j", "PreSync", "");
+    twice.set_finalizers(vec!["x".into(), hook::HOOK_FINALIZER.into()]);
+    let target = Sim::new(vec![twice]).plan().steps().next().and_then(|s| s.target.clone()).expect("a target");
+    assert_eq!(target.finalizers().len(), 2);
+}
+
+#[test]
+fn fact_17_targets_get_the_destination_namespace() {
+    let mut bare = make("ConfigMap", "c");
+    bare.set_namespace("");
+    let plan = Sim::new(vec![bare, make("ClusterRole", "r")]).plan();
+    let seen: Vec<(String, String)> = plan.steps().map(|s| (s.key.to_string(), s.result_namespace.clone())).collect();
+    // A cluster-scoped object shows the namespace in its result only.
+    assert_eq!(
+        seen,
+        [("/ConfigMap/app-ns/c".to_owned(), NS.to_owned()), ("rbac.authorization.k8s.io/ClusterRole//r".to_owned(), NS.to_owned())]
+    );
+}
+
+#[test]
+fn a_resource_of_a_new_cluster_scoped_kind_gets_no_namespace() {
+    let mut crd = widget_crd();
+    crd.0["spec"]["scope"] = "Cluster".into();
+    let mut sim = Sim::new(vec![crd, make("Widget", "w")]);
+    sim.unknown_kinds.insert("Widget".into());
+    assert!(sim.plan().steps().any(|s| s.key.to_string() == "example.com/Widget//w"));
+}
+
+#[test]
+fn fact_18_live_hooks_are_not_pruned() {
+    assert!(Sim::new(vec![]).existing(hook_job("old", "PreSync", "")).plan().is_empty());
+    let helm = with(make("Job", "old"), &[("helm.sh/hook", "pre-install")]);
+    assert!(Sim::new(vec![]).existing(helm).plan().is_empty());
+}
+
+#[test]
+fn fact_19_no_hooks_with_the_apply_strategy_or_a_selection() {
+    let mut sim = Sim::new(vec![hook_job("j", "PreSync", ""), make("ConfigMap", "c")]);
+    sim.request.strategy_apply = true;
+    assert_eq!(lines(&sim), ["Sync/0 ConfigMap c"]);
+    sim.request.strategy_apply = false;
+    sim.request.resources = vec![ResourceSelector { kind: "ConfigMap".into(), name: "c".into(), ..ResourceSelector::default() }];
+    assert_eq!(lines(&sim), ["Sync/0 ConfigMap c"]);
+}
+
+#[test]
+fn fact_20_selective_sync() {
+    let select = |group: &str, kind: &str, name: &str, namespace: &str| ResourceSelector {
+        group: group.into(),
+        kind: kind.into(),
+        name: name.into(),
+        namespace: namespace.into(),
+    };
+    let mut sim = Sim::new(vec![make("ConfigMap", "a"), make("ConfigMap", "b"), make("Deployment", "a")]);
+    for (selector, expected) in [
+        (select("", "ConfigMap", "a", ""), vec!["Sync/0 ConfigMap a"]),
+        (select("", "ConfigMap", "a", NS), vec!["Sync/0 ConfigMap a"]),
+        (select("", "ConfigMap", "a", "other"), vec![]),
+        (select("apps", "Deployment", "a", ""), vec!["Sync/0 Deployment a"]),
+    ] {
+        sim.request.resources = vec![selector];
+        assert_eq!(lines(&sim), expected);
+    }
+}
+
+#[test]
+fn fact_22_a_resource_whose_crd_comes_along_is_not_dry_run() {
+    let mut sim = Sim::new(vec![widget_crd(), make("Widget", "w")]);
+    sim.unknown_kinds.insert("Widget".into());
+    let plan = sim.plan();
+    let widget = plan.steps().find(|s| s.gvk.kind == "Widget").expect("a step for the widget");
+    assert!(widget.skip_dry_run && widget.invalid.is_none());
+}
+
+fn prune_waves(prunes: &[i64], creates: &[i64], last: &[i64]) -> Vec<i64> {
+    let name = |w: &i64| format!("p{}", w + 10);
+    let mut sim = Sim::new(creates.iter().map(|w| wave(make("ConfigMap", &format!("c{}", w + 10)), *w)).collect());
+    for w in prunes {
+        let o = wave(make("ConfigMap", &name(w)), *w);
+        sim.put(if last.contains(w) { options(o, "PruneLast=true") } else { o });
+    }
+    let plan = sim.plan();
+    let wave_of = |w: &i64| plan.steps().find(|s| s.key.name == name(w)).expect("a prune step").wave;
+    prunes.iter().map(wave_of).collect()
+}
+
+#[test]
+fn fact_45_prune_waves_are_mirrored() {
+    assert_eq!(prune_waves(&[0, 1, 2, 3, 4], &[], &[]), [4, 3, 2, 1, 0]);
+    assert_eq!(prune_waves(&[1, 3, 4], &[0, 2], &[]), [4, 3, 1]);
+    assert_eq!(prune_waves(&[-2, 5], &[0], &[]), [5, -2]);
+}
+
+#[test]
+fn fact_46_prune_last() {
+    assert_eq!(prune_waves(&[0, 1, 2], &[7], &[0]), [8, 1, 0]);
+    assert_eq!(prune_waves(&[0, 3], &[], &[0]), [4, 0]);
+    let mut sim = Sim::new(vec![wave(make("ConfigMap", "c"), -3)]).sync_options(&["PruneLast=true"]);
+    sim.put(wave(make("ConfigMap", "p"), -7));
+    // The wave before the move counts, and at least 0.
+    assert_eq!(lines(&sim), ["Sync/-3 ConfigMap c", "Sync/1 ConfigMap p"]);
+}
+
+#[test]
+fn facts_72_73_create_namespace() {
+    let sim = Sim::new(vec![make("ConfigMap", "c")]).sync_options(&["CreateNamespace=true"]);
+    assert_eq!(lines(&sim), ["PreSync/0 Namespace app-ns", "Sync/0 ConfigMap c"]);
+    assert_eq!(sim.plan().steps().next().expect("the namespace").action, Action::CreateNamespace { always: false });
+    let managed = Sim::new(vec![make("ConfigMap", "c"), make("Namespace", NS)]).sync_options(&["CreateNamespace=true"]);
+    assert_eq!(lines(&managed), ["Sync/0 Namespace app-ns", "Sync/0 ConfigMap c"]);
+}
+
+#[test]
+fn sync_options_are_exact_words() {
+    let o = crate::sync::SyncOptions::parse(&["Validate=false", "Prune=confirm", "PrunePropagationPolicy=background", "replace=true"]);
+    assert!(!o.validate && !o.replace && o.prune.as_deref() == Some("confirm"));
+    assert_eq!(o.propagation, crate::sync::Propagation::Background);
+    assert_eq!(crate::sync::SyncOptions::parse::<&str>(&[]), crate::sync::SyncOptions::default());
+}
+
+#[test]
+fn a_confirmation_counts_from_the_start_of_the_operation() {
+    let since = "2024-05-01T10:00:00.7Z".parse().expect("a timestamp");
+    assert!(deletion_confirmed(Some("2024-05-01T10:00:00Z"), since));
+    assert!(!deletion_confirmed(Some("2024-05-01T09:59:59Z"), since));
+    assert!(!deletion_confirmed(Some("yes"), since) && !deletion_confirmed(None, since));
+}
+
+#[test]
+fn a_plan_can_be_printed_and_stored() {
+    let sim = Sim::new(vec![
+        hook_job("migrate", "PreSync", "HookSucceeded"),
+        make("ConfigMap", "c"),
+        options(wave(make("Deployment", "web"), 1), "Replace=true,Force=true"),
+        hook_job("report", "SyncFail", ""),
+    ])
+    .existing(options(make("ConfigMap", "old"), "Prune=false"));
+    let expected = "\
+sync of abcdef0123456789: 5 steps
+PreSync
+  wave 0
+    run hook   batch/Job app-ns/migrate (HookSucceeded)
+Sync
+  wave 0, after PreSync wave 0 to be healthy and complete
+    apply      ConfigMap app-ns/c
+    keep       ConfigMap app-ns/old
+  wave 1, after Sync wave 0 to be healthy and complete
+    replace    apps/Deployment app-ns/web (force)
+SyncFail
+  wave 0, after a failure of the sync
+    run hook   batch/Job app-ns/report (BeforeHookCreation)
+blocked
+    ConfigMap app-ns/old: ignored (no prune)
+";
+    assert_eq!(sim.plan().to_string(), expected);
+    let stored = serde_json::to_value(sim.plan()).expect("a plan is JSON");
+    let back: crate::sync::SyncPlan = serde_json::from_value(stored).expect("and back");
+    assert_eq!(back.to_string(), expected);
+    assert_eq!(SyncRequest::default(), serde_json::from_value(json!({})).expect("every field has a default"));
+    assert!(Object::default().0.is_empty());
+}

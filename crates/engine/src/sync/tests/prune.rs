@@ -1,0 +1,144 @@
+//! Pruning: facts D.
+
+use super::sim::{Sim, make, options, says, wave};
+use crate::sync::{Effect, OperationPhase, Propagation};
+
+#[test]
+fn fact_39_without_prune_nothing_is_pruned() {
+    for annotation in ["", "Prune=false", "Prune=confirm"] {
+        let mut sim = Sim::new(vec![]).existing(options(make("Pod", "p"), annotation));
+        sim.request.prune = false;
+        assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+        assert_eq!(sim.result("p"), "PruneSkipped Succeeded ignored (requires pruning)");
+        assert!(sim.log.is_empty());
+    }
+}
+
+#[test]
+fn fact_40_prune_false() {
+    let p = || make("Pod", "p");
+    for (sim, pruned) in [
+        (Sim::new(vec![]).existing(options(p(), "Prune=false")), false),
+        (Sim::new(vec![]).existing(p()).sync_options(&["Prune=false"]), false),
+        (Sim::new(vec![]).existing(options(p(), "Prune=true")).sync_options(&["Prune=false"]), true),
+        (Sim::new(vec![]).existing(options(p(), "Prune=false")).sync_options(&["Prune=true"]), false),
+    ] {
+        let mut sim = sim;
+        assert_eq!(says(&sim.run()), "Succeeded: successfully synced (all tasks run)");
+        let expected = if pruned { "Pruned Succeeded pruned" } else { "PruneSkipped Succeeded ignored (no prune)" };
+        assert_eq!(sim.result("p"), expected);
+        assert_eq!(sim.live("Pod", "p").is_none(), pruned);
+    }
+}
+
+#[test]
+fn fact_41_propagation() {
+    for (option, expected) in [
+        ("", Propagation::Foreground),
+        ("PrunePropagationPolicy=background", Propagation::Background),
+        ("PrunePropagationPolicy=orphan", Propagation::Orphan),
+    ] {
+        let sim = Sim::new(vec![]).existing(make("Pod", "p")).sync_options(&[option]);
+        let decision = sim.decide();
+        assert!(decision.must_store, "which object is pruned is stored first");
+        let [Effect::Prune { propagation, uid, .. }] = decision.effects.as_slice() else { panic!("{:?}", decision.effects) };
+        assert_eq!((*propagation, uid.as_str()), (expected, "uid-1"));
+    }
+}
+
+#[test]
+fn fact_42_what_is_being_deleted_is_not_deleted_again() {
+    let mut p = make("Pod", "p");
+    p.metadata_mut().insert("deletionTimestamp".into(), "2024-05-01T09:00:00Z".into());
+    let mut sim = Sim::new(vec![]).existing(p);
+    assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+    assert_eq!(sim.result("p"), "Pruned Succeeded pruned");
+    assert!(sim.log.is_empty());
+}
+
+#[test]
+fn fact_43_confirmation() {
+    for (annotation, list) in [("Prune=confirm", vec![]), ("", vec!["Prune=confirm"]), ("Prune=confirm", vec!["Prune=false"])] {
+        let mut sim = Sim::new(vec![make("ConfigMap", "c")]).existing(options(make("Pod", "p"), annotation)).sync_options(&list);
+        assert_eq!(says(&sim.run_to_wait()), "Running: waiting for pruning confirmation of /Pod/p");
+        assert!(sim.wet_log().is_empty() && sim.progress.results.is_empty());
+        sim.request.prune_confirmed = true;
+        assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+        assert_eq!(sim.wet_log(), ["prune p", "apply c"]);
+    }
+    let mut many = Sim::new(vec![]).existing(make("Pod", "z")).sync_options(&["Prune=confirm"]);
+    many.put(make("Secret", "s"));
+    many.put(options(make("ConfigMap", "free"), "Prune=true"));
+    assert_eq!(says(&many.run_to_wait()), "Running: waiting for pruning confirmation of /Secret/s and 1 more resources");
+}
+
+#[test]
+fn fact_44_a_failed_prune() {
+    let mut sim = Sim::new(vec![make("ConfigMap", "c")]).existing(make("Pod", "p")).error("prune p", "forbidden");
+    assert_eq!(says(&sim.run()), "Failed: one or more objects failed to apply, reason: forbidden");
+    assert_eq!(sim.result("p"), "SyncFailed Failed forbidden");
+    assert_eq!(sim.wet_log(), ["prune p"], "the creations of the wave do not begin");
+}
+
+#[test]
+fn fact_45_prunes_happen_in_reverse() {
+    let mut sim = Sim::new(vec![]);
+    for i in 0..3 {
+        sim.put(wave(make("Pod", &format!("p{i}")), i));
+    }
+    sim.run();
+    assert_eq!(sim.log, ["prune p2", "prune p1", "prune p0"]);
+}
+
+#[test]
+fn fact_46_prune_last_comes_last() {
+    let mut sim = Sim::new(vec![make("ConfigMap", "c"), wave(make("ConfigMap", "d"), 5)])
+        .existing(make("Pod", "p"))
+        .sync_options(&["PruneLast=true"]);
+    sim.run();
+    assert_eq!(sim.wet_log(), ["apply c", "apply d", "prune p"]);
+}
+
+#[test]
+fn fact_47_prunes_come_before_creations() {
+    let mut sim = Sim::new(vec![make("ConfigMap", "c")]).existing(make("Pod", "p"));
+    sim.run();
+    assert_eq!(sim.wet_log(), ["prune p", "apply c"]);
+}
+
+#[test]
+fn fact_48_the_next_wave_waits_for_deletions() {
+    let mut sim = Sim::new(vec![wave(make("ConfigMap", "c"), 1)]).existing(make("Pod", "p")).existing(make("Pod", "q"));
+    sim.slow_deletions = [("p".to_owned(), 2), ("q".to_owned(), 1)].into();
+    let waiting = sim.run_to_wait();
+    assert_eq!(says(&waiting), "Running: waiting for deletion of /Pod/p and 1 more resources");
+    sim.idle(&waiting);
+    sim.idle(&waiting);
+    let waiting = sim.run_to_wait();
+    assert_eq!(says(&waiting), "Running: waiting for deletion of /Pod/p");
+    assert!(sim.live("ConfigMap", "c").is_none());
+    sim.idle(&waiting);
+    assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+    assert_eq!(sim.wet_log(), ["prune p", "prune q", "apply c"]);
+}
+
+#[test]
+fn a_resource_that_is_gone_already_counts_as_pruned() {
+    let mut sim = Sim::new(vec![]).existing(make("Pod", "p")).error("prune p", "!pods \"p\" not found");
+    assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+    assert_eq!(sim.result("p"), "Pruned Succeeded pruned");
+}
+
+#[test]
+fn only_the_object_that_was_compared_is_pruned() {
+    let mut sim = Sim::new(vec![]).existing(make("Pod", "p"));
+    let plan = sim.plan();
+    // Somebody makes a new one under the same name.
+    let key = make("Pod", "p").key();
+    sim.world.clear();
+    sim.put(make("Pod", "p"));
+    let live = |k: &_| sim.world.get(k).cloned().map(std::sync::Arc::new);
+    let observed = crate::sync::Observed { live: &live, health: &|_| None };
+    let decision = crate::sync::next(&plan, observed, &sim.progress, &sim.request, sim.now);
+    assert!(decision.effects.is_empty() && sim.world.contains_key(&key));
+}
