@@ -6,9 +6,11 @@
 
 pub mod app_state;
 pub mod cache;
+pub mod clusters;
 pub mod connect;
 pub mod discovery;
 pub mod error;
+pub mod execute;
 pub mod records;
 pub mod request;
 pub mod watch;
@@ -18,4 +20,5 @@ pub use cache::{CacheOptions, Change, Deed, Live, LiveCache};
 pub use connect::{Cluster, ClusterSecret, ConnectOptions, Source, Version};
 pub use discovery::{Discovery, Kind, Kinds};
 pub use error::{ApiError, Error, ErrorKind};
+pub use execute::Executor;
 pub use records::{Records, RecordsOptions, Settings};

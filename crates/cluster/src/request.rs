@@ -36,12 +36,23 @@ pub struct Call {
     pub body: Bytes,
     /// How long the whole answer may take.
     pub timeout: Duration,
+    /// Make the request in this user's name.
+    pub impersonate: Option<Arc<str>>,
 }
 
 impl Call {
     pub fn new(method: Method, path: impl Into<String>) -> Self {
         let timeout = Duration::from_secs(60);
-        Self { method, path: path.into(), query: String::new(), content_type: JSON, accept: JSON, body: Bytes::new(), timeout }
+        Self {
+            method,
+            path: path.into(),
+            query: String::new(),
+            content_type: JSON,
+            accept: JSON,
+            body: Bytes::new(),
+            timeout,
+            impersonate: None,
+        }
     }
 
     pub fn get(path: impl Into<String>) -> Self {
@@ -80,6 +91,9 @@ impl Call {
         let mut b = Request::builder().method(self.method.clone()).uri(uri).header(header::ACCEPT, self.accept);
         if !self.body.is_empty() {
             b = b.header(header::CONTENT_TYPE, self.content_type);
+        }
+        if let Some(user) = &self.impersonate {
+            b = b.header("Impersonate-User", &**user);
         }
         b.body(Body::from(self.body.clone())).map_err(|e| Error::transport(self.what(), e))
     }

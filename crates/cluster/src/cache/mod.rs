@@ -5,7 +5,6 @@
 //! the Application wants.
 
 mod feed;
-mod info;
 mod keeper;
 mod parse;
 mod record;
@@ -26,8 +25,12 @@ use std::{
     time::Duration,
 };
 use store::{Effect, News, Store};
+use tiphys_api::resource::{ResourceNode, ResourceRef};
 use tiphys_apimachinery::{GroupKind, Gvk, Object, ResourceKey};
-use tiphys_engine::types::{ExclusionRule, Tracking};
+use tiphys_engine::{
+    tree,
+    types::{ExclusionRule, Health, Tracking},
+};
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -120,6 +123,28 @@ pub struct Live {
     pub app: Option<Arc<str>>,
     /// Health and tree information; `None` for an object that is neither managed nor owned.
     pub details: Option<Arc<Details>>,
+}
+
+impl Live {
+    /// As a node of a resource tree, without parents.
+    pub fn node(&self) -> ResourceNode {
+        let Gvk { group, version, kind } = self.gvk.clone();
+        let reference =
+            ResourceRef { group, version, kind, namespace: self.key.namespace.clone(), name: self.key.name.clone(), uid: self.uid.clone() };
+        let created = (self.created > 0).then(|| jiff::Timestamp::from_second(self.created).ok()).flatten();
+        let details = self.details.as_deref();
+        tree::node_of(
+            reference,
+            &self.resource_version,
+            created,
+            details.and_then(|d| d.health.as_ref()),
+            details.and_then(|d| d.info.as_ref()),
+        )
+    }
+
+    pub fn health(&self) -> Option<&Health> {
+        self.details.as_ref()?.health.as_ref()
+    }
 }
 
 /// Something changed that matters to Applications.
@@ -353,6 +378,11 @@ impl LiveCache {
     pub fn children(&self, uid: &str) -> Vec<Live> {
         let store = self.shared.read();
         store.children(Uid::parse(uid)).map(|e| self.shared.live(&store, e)).collect()
+    }
+
+    /// What an object owns, directly, as nodes of a resource tree.
+    pub fn child_nodes(&self, uid: &str) -> Vec<ResourceNode> {
+        self.children(uid).iter().map(Live::node).collect()
     }
 
     /// Everything in a namespace; the empty one holds the cluster-scoped objects.

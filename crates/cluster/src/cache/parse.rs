@@ -2,10 +2,7 @@
 //!
 //! Main function: [`parse`]. Only names, versions and owners are read of an object that is in no tree; the rest is skipped as bytes.
 
-use super::{
-    info,
-    record::{Body, Details, Uid},
-};
+use super::record::{Body, Details, Uid};
 use crate::discovery::Kind;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -94,7 +91,7 @@ pub(super) fn parse(
     let keep = app.is_some() || keep(&namespace, &m.name);
     let (details, body) = if keep || !owners.is_empty() {
         let object = whole(raw, head.api_version.is_some(), kind)?;
-        let details = info::of(&object);
+        let details = Details::of(&object);
         let details = (keep || details != Details::default()).then(|| Arc::new(details));
         (details, keep.then(|| Arc::new(Body::new(&object))))
     } else {

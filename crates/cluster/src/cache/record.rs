@@ -11,14 +11,17 @@ use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 use tiphys_apimachinery::Object;
-use tiphys_engine::types::Health;
+use tiphys_engine::{
+    tree::info::{self, Info},
+    types::Health,
+};
 
 /// Bodies below this are not worth compressing.
 const COMPRESS_FROM: usize = 512;
 const LEVEL: i32 = 1;
 
 /// A uid as a number: the UUID itself, or for anything else a digest of it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Uid(pub u128);
 
 impl Uid {
@@ -107,8 +110,14 @@ pub(super) struct Entry {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Details {
     pub health: Option<Health>,
-    /// What the kind tells in a tree; see [`tiphys_engine`]'s tree.
-    pub tree: Option<super::info::TreeInfo>,
+    /// What the kind tells of itself in a tree.
+    pub info: Option<Info>,
+}
+
+impl Details {
+    pub(super) fn of(object: &Object) -> Self {
+        Self { health: tiphys_engine::health::of(object), info: info::of(object) }
+    }
 }
 
 /// A whole object as bytes.

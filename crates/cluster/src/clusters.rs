@@ -1,0 +1,118 @@
+//! The destination clusters, opened when an Application first needs them.
+//!
+//! Main types: [`Clusters`] and [`LiveCluster`], a cluster with its live cache and the hand that writes to it. A cluster that cannot be
+//! reached is an error for those who ask for it, and for nobody else.
+
+use crate::{
+    cache::LiveCache,
+    connect::{Cluster, ConnectOptions, Source},
+    discovery::Discovery,
+    execute::Executor,
+    records::Records,
+};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+use tiphys_api::constants::IN_CLUSTER;
+use tiphys_engine::spec::Destination;
+use tokio::sync::{OnceCell, broadcast};
+
+/// A cluster that could not be reached is not tried again for so long.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(10);
+
+/// A cluster that Applications are deployed to.
+pub struct LiveCluster {
+    pub destination: Destination,
+    pub cache: LiveCache,
+    pub executor: Executor,
+}
+
+struct Slot {
+    cell: Arc<OnceCell<Arc<LiveCluster>>>,
+    failed: Option<(Instant, String)>,
+}
+
+/// All clusters in use. Cheap to clone.
+#[derive(Clone)]
+pub struct Clusters {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// The cluster the control plane runs in.
+    own: Cluster,
+    records: Records,
+    slots: Mutex<HashMap<String, Slot>>,
+    opened: broadcast::Sender<Arc<LiveCluster>>,
+}
+
+impl Clusters {
+    /// `own` is the cluster the control plane runs in; the others are described by Secrets.
+    pub fn new(own: Cluster, records: Records) -> Self {
+        Self { shared: Arc::new(Shared { own, records, slots: Mutex::default(), opened: broadcast::Sender::new(64) }) }
+    }
+
+    fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<String, Slot>> {
+        self.shared.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The cluster, with its cache ready.
+    ///
+    /// # Errors
+    /// The reason in words; the same one for a while, so that a cluster that is away is not asked again and again.
+    pub async fn get(&self, destination: &Destination) -> Result<Arc<LiveCluster>, String> {
+        let cell = {
+            let mut slots = self.slots();
+            let slot = slots.entry(destination.server.clone()).or_insert_with(|| Slot { cell: Arc::default(), failed: None });
+            if let Some((at, why)) = &slot.failed
+                && at.elapsed() < PAUSE_AFTER_FAILURE
+            {
+                return Err(why.clone());
+            }
+            slot.cell.clone()
+        };
+        match cell.get_or_try_init(|| self.open(destination)).await {
+            Ok(cluster) => Ok(cluster.clone()),
+            Err(why) => {
+                if let Some(slot) = self.slots().get_mut(&destination.server) {
+                    slot.failed = Some((Instant::now(), why.clone()));
+                }
+                Err(why)
+            }
+        }
+    }
+
+    async fn open(&self, destination: &Destination) -> Result<Arc<LiveCluster>, String> {
+        let settings = self.shared.records.settings();
+        let secret = settings.cluster(&destination.server, &destination.name);
+        let cluster = match secret {
+            None if destination.server == IN_CLUSTER => self.shared.own.clone(),
+            None => return Err(format!("cluster {} has no Secret", destination.server)),
+            Some(secret) => {
+                let options = ConnectOptions::new(Source::Secret(Box::new(secret.clone())));
+                Cluster::connect(options).await.map_err(|e| e.to_string())?
+            }
+        };
+        let options = settings.cache_options(secret)?;
+        let discovery = Discovery::new(cluster).await.map_err(|e| e.to_string())?;
+        let cache = LiveCache::start(discovery, options);
+        cache.wait_ready().await;
+        let executor = Executor::new(cache.clone());
+        let live = Arc::new(LiveCluster { destination: destination.clone(), cache, executor });
+        // Nobody listening is fine.
+        let _ = self.shared.opened.send(live.clone());
+        Ok(live)
+    }
+
+    /// Those that are open.
+    pub fn list(&self) -> Vec<Arc<LiveCluster>> {
+        self.slots().values().filter_map(|s| s.cell.get().cloned()).collect()
+    }
+
+    /// Clusters as they are opened from now on.
+    pub fn opened(&self) -> broadcast::Receiver<Arc<LiveCluster>> {
+        self.shared.opened.subscribe()
+    }
+}

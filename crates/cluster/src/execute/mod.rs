@@ -1,0 +1,258 @@
+//! Carries out what a sync wants done: the only code that writes to a cluster for one.
+//!
+//! Main type: [`Executor`]. It does one effect as it is told and reports what the API server said; what follows from that is the
+//! engine's business. What it wrote is in the cache before it answers.
+
+mod apply;
+mod remove;
+mod replace;
+
+use crate::{
+    cache::LiveCache,
+    discovery::{Discovery, Kind},
+    error::Error,
+    request::{Call, JSON},
+};
+use futures::{StreamExt, stream};
+use http::Method;
+use std::{sync::Arc, time::Duration};
+use tiphys_api::constants;
+use tiphys_apimachinery::{Gvk, Object, ResourceKey};
+use tiphys_engine::sync::{
+    Effect, Outcome, Step,
+    effect::{ApplyMode, EffectErr, EffectOk, Write},
+};
+
+/// Effects of one sync under way at once.
+const PARALLEL: usize = 24;
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Writes to one cluster. Cheap to clone.
+#[derive(Clone)]
+pub struct Executor {
+    discovery: Discovery,
+    /// What is written is shown to it, and what it knows saves reading.
+    cache: Option<LiveCache>,
+    manager: Arc<str>,
+    dry_run: bool,
+    /// In whose name the requests are made; our own when empty.
+    impersonate: Option<Arc<str>>,
+}
+
+impl Executor {
+    pub fn new(cache: LiveCache) -> Self {
+        Self {
+            discovery: cache.discovery().clone(),
+            cache: Some(cache),
+            manager: constants::FIELD_MANAGER.into(),
+            dry_run: false,
+            impersonate: None,
+        }
+    }
+
+    /// Without a cache every write reads first.
+    pub fn without_cache(discovery: Discovery) -> Self {
+        Self { discovery, cache: None, manager: constants::FIELD_MANAGER.into(), dry_run: false, impersonate: None }
+    }
+
+    /// The same, but the server only pretends (`dryRun=All`).
+    pub fn server_dry_run(&self) -> Self {
+        Self { dry_run: true, ..self.clone() }
+    }
+
+    /// The same, but in the name of `user`, such as `system:serviceaccount:<namespace>:<name>`.
+    pub fn as_user(&self, user: &str) -> Self {
+        Self { impersonate: Some(user.into()), ..self.clone() }
+    }
+
+    pub fn discovery(&self) -> &Discovery {
+        &self.discovery
+    }
+
+    /// Carries out one effect; `index` is its index in the decision.
+    pub async fn run(&self, index: usize, effect: &Effect) -> Outcome {
+        let result = match effect {
+            Effect::DryRun(write) => self.check(write).await,
+            Effect::Apply(write) | Effect::RunHook(write) => self.write(write).await,
+            Effect::Prune { step, uid, propagation } | Effect::DeleteHook { step, uid, propagation } => {
+                self.delete(step, uid, propagation.as_str()).await
+            }
+            Effect::RemoveFinalizer { step, uid, finalizer } => self.remove_finalizer(step, uid, finalizer).await,
+            Effect::MigrateManagers { step, uid, manager } => self.migrate_managers(step, uid, manager).await,
+            Effect::Read { step } => self.read(step).await,
+        };
+        tracing::debug!(%effect, error = result.as_ref().err().map(tracing::field::display), "done");
+        // A write that is answered "not found" misses its namespace, not its object.
+        let writes = matches!(effect, Effect::DryRun(_) | Effect::Apply(_) | Effect::RunHook(_));
+        let result = result.map_err(|e| EffectErr { not_found: e.is_not_found() && !writes, message: message_of(e) });
+        Outcome { effect: index, result }
+    }
+
+    /// Carries out one group of effects together; `first` is the index of the first of them.
+    pub async fn run_batch(&self, first: usize, effects: &[Effect]) -> Vec<Outcome> {
+        // Collected, because a closure over borrowed effects would keep callers from being spawned.
+        let runs: Vec<_> = effects.iter().enumerate().map(|(i, effect)| self.run(first + i, effect)).collect();
+        let mut outcomes: Vec<Outcome> = stream::iter(runs).buffer_unordered(PARALLEL).collect().await;
+        outcomes.sort_by_key(|o| o.effect);
+        outcomes
+    }
+
+    /// Carries out all groups of a decision, one after another; a crash in between leaves a prefix done.
+    pub async fn run_all(&self, decision: &tiphys_engine::sync::Decision) -> Vec<Outcome> {
+        let mut outcomes = Vec::with_capacity(decision.effects.len());
+        for (first, effects) in decision.batches() {
+            outcomes.extend(self.run_batch(first, effects).await);
+        }
+        outcomes
+    }
+
+    /// The target, with its kind as the cluster serves it.
+    async fn target(&self, step: &Step) -> Result<(Arc<Object>, Arc<Kind>), Error> {
+        let target = step.target.clone().ok_or_else(|| Error::Invalid {
+            key: step.key.to_string(),
+            problem: "the plan does not have the object to be written; make it again".into(),
+        })?;
+        let kind = self.kind(&step.gvk, &step.key).await?;
+        Ok((target, kind))
+    }
+
+    async fn kind(&self, gvk: &Gvk, key: &ResourceKey) -> Result<Arc<Kind>, Error> {
+        match self.discovery.resolve(gvk).await {
+            Err(Error::UnknownKind { .. }) => Err(Error::Invalid {
+                key: key.to_string(),
+                problem: format!(
+                    "The Kubernetes API could not find {}/{} for requested resource {}/{}. Make sure the {:?} CRD is installed on the destination cluster.",
+                    gvk.group, gvk.kind, key.namespace, key.name, gvk.kind
+                ),
+            }),
+            result => result,
+        }
+    }
+
+    /// Well-formed, and of a kind that the cluster has. The live object is not looked at, as it may be an earlier hook.
+    async fn check(&self, write: &Write) -> Result<EffectOk, Error> {
+        let (target, kind) = self.target(&write.step).await?;
+        target.check_identity().map_err(|e| Error::Invalid { key: write.step.key.to_string(), problem: e.to_string() })?;
+        let exists = self.cache.as_ref().is_some_and(|c| c.get(&write.step.key).is_some());
+        let verb = match write.mode {
+            ApplyMode::Replace | ApplyMode::Update => "replaced",
+            _ if exists => "configured",
+            _ => "created",
+        };
+        Ok(EffectOk { live: None, message: format!("{} {verb} (dry run)", kind.print_name(name_of(&target))) })
+    }
+
+    async fn write(&self, write: &Write) -> Result<EffectOk, Error> {
+        let (target, kind) = self.target(&write.step).await?;
+        let job = Job { executor: self, kind, target, force: write.force };
+        match write.mode {
+            ApplyMode::ClientSide => job.apply_client_side().await,
+            ApplyMode::ServerSide => job.apply_server_side().await,
+            ApplyMode::Replace if write.force => job.recreate("replaced").await,
+            ApplyMode::Replace => job.replace().await,
+            ApplyMode::Create => job.create("kubectl-create").await.map(|live| job.done(live, "created")),
+            ApplyMode::Update => job.update().await,
+        }
+    }
+
+    async fn read(&self, step: &Step) -> Result<EffectOk, Error> {
+        let kind = self.kind(&step.gvk, &step.key).await?;
+        let live = self.get(&kind, &step.key.namespace, &step.key.name).await?;
+        Ok(EffectOk { live: Some(live), message: String::new() })
+    }
+
+    /// The object from the server; the cache learns of it.
+    async fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Object, Error> {
+        let object = self.send(Call::get(kind.object_path(namespace, name))).await?;
+        self.observe(&object);
+        Ok(object)
+    }
+
+    async fn send(&self, mut call: Call) -> Result<Object, Error> {
+        if self.dry_run && call.method != Method::GET {
+            call = call.query("dryRun", "All");
+        }
+        call.impersonate.clone_from(&self.impersonate);
+        self.discovery.cluster().http().json(&call.timeout(WRITE_TIMEOUT)).await
+    }
+
+    fn observe(&self, object: &Object) {
+        if let (Some(cache), false) = (&self.cache, self.dry_run) {
+            cache.observe(object);
+        }
+    }
+
+    fn observe_deleted(&self, key: &ResourceKey, uid: &str) {
+        if let (Some(cache), false) = (&self.cache, self.dry_run) {
+            cache.observe_deleted(key, uid);
+        }
+    }
+}
+
+/// What is invalid about an object is said without its key, which the result has anyway.
+fn message_of(error: Error) -> String {
+    match error {
+        Error::Invalid { problem, .. } => problem,
+        other => other.to_string(),
+    }
+}
+
+/// The name, or the beginning of it that the server completes.
+fn name_of(object: &Object) -> &str {
+    if object.name().is_empty() { object.generate_name() } else { object.name() }
+}
+
+/// One object being written.
+struct Job<'a> {
+    executor: &'a Executor,
+    kind: Arc<Kind>,
+    target: Arc<Object>,
+    force: bool,
+}
+
+impl Job<'_> {
+    fn namespace(&self) -> &str {
+        if self.kind.namespaced { self.target.namespace() } else { "" }
+    }
+
+    fn key(&self) -> ResourceKey {
+        ResourceKey { namespace: self.namespace().to_owned(), ..self.target.key() }
+    }
+
+    fn path(&self) -> String {
+        self.kind.object_path(self.namespace(), self.target.name())
+    }
+
+    async fn get(&self) -> Result<Object, Error> {
+        self.executor.get(&self.kind, self.namespace(), self.target.name()).await
+    }
+
+    async fn send(&self, call: Call) -> Result<Object, Error> {
+        let object = self.executor.send(call).await?;
+        self.executor.observe(&object);
+        Ok(object)
+    }
+
+    async fn post(&self, object: &Object, manager: &str) -> Result<Object, Error> {
+        let call = Call::new(Method::POST, self.kind.collection_path(self.namespace()));
+        self.send(call.query("fieldManager", manager).with_body(JSON, bytes_of(object)?)).await
+    }
+
+    async fn create(&self, manager: &str) -> Result<Object, Error> {
+        self.post(&self.target, manager).await
+    }
+
+    /// `deployment.apps/web created`
+    fn done(&self, live: Object, verb: &str) -> EffectOk {
+        let suffix = if self.executor.dry_run { " (server dry run)" } else { "" };
+        EffectOk { message: format!("{} {verb}{suffix}", self.kind.print_name(live.name())), live: Some(live) }
+    }
+}
+
+fn bytes_of(object: &Object) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(object).map_err(|e| Error::Invalid { key: object.key().to_string(), problem: e.to_string() })
+}
+
+pub(super) fn invalid(key: &ResourceKey, problem: impl std::fmt::Display) -> Error {
+    Error::Invalid { key: key.to_string(), problem: problem.to_string() }
+}

@@ -1,0 +1,227 @@
+//! Deleting, taking off finalizers, handing over field managers.
+
+use super::{Executor, invalid};
+use crate::{
+    discovery::Kind,
+    error::{ApiError, Error},
+    request::{Call, JSON, JSON_PATCH, backoff},
+};
+use http::Method;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use tiphys_apimachinery::{Gvk, Object, ResourceKey};
+use tiphys_engine::sync::{Step, effect::EffectOk};
+
+const CONFLICTS: u32 = 8;
+
+impl Executor {
+    pub(super) async fn delete(&self, step: &Step, uid: &str, propagation: &str) -> Result<EffectOk, Error> {
+        let kind = self.kind(&step.gvk, &step.key).await?;
+        let live = self.delete_uid(&kind, &step.key, uid, propagation).await?;
+        Ok(EffectOk { live, message: "pruned".to_owned() })
+    }
+
+    /// Deletes the object with this uid; that it is gone already is fine.
+    pub async fn remove(&self, gvk: &Gvk, key: &ResourceKey, uid: &str, propagation: &str) -> Result<(), Error> {
+        let kind = self.kind(gvk, key).await?;
+        match self.delete_uid(&kind, key, uid, propagation).await {
+            Err(e) if e.is_not_found() => Ok(()),
+            result => result.map(drop),
+        }
+    }
+
+    /// Deletes only the object with this uid (any, when empty); the answer is what is left of it, if it does not go at once.
+    pub(super) async fn delete_uid(&self, kind: &Kind, key: &ResourceKey, uid: &str, propagation: &str) -> Result<Option<Object>, Error> {
+        let namespace = if kind.namespaced { key.namespace.as_str() } else { "" };
+        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation});
+        if !uid.is_empty() {
+            options["preconditions"] = json!({"uid": uid});
+        }
+        let call = Call::new(Method::DELETE, kind.object_path(namespace, &key.name)).with_body(JSON, options.to_string());
+        let answer = match self.send(call).await {
+            Err(e) if is_other_uid(&e) => {
+                self.observe_deleted(key, uid);
+                return Err(Error::Api(ApiError { code: 404, reason: "NotFound".into(), ..api_error(e) }));
+            }
+            Err(e) if e.is_not_found() => {
+                self.observe_deleted(key, uid);
+                return Err(e);
+            }
+            result => result?,
+        };
+        if answer.kind() == "Status" || is_gone(&answer) {
+            self.observe_deleted(key, uid);
+            return Ok(None);
+        }
+        self.observe(&answer);
+        Ok(Some(answer))
+    }
+
+    pub(super) async fn remove_finalizer(&self, step: &Step, uid: &str, finalizer: &str) -> Result<EffectOk, Error> {
+        let kind = self.kind(&step.gvk, &step.key).await?;
+        let namespace = if kind.namespaced { step.key.namespace.as_str() } else { "" };
+        let mut live = self.cache.as_ref().and_then(|c| c.object(&step.key)).filter(|o| o.uid() == uid).map(|o| Object::clone(&o));
+        for attempt in 0..=CONFLICTS {
+            let object = match live.take() {
+                Some(object) => object,
+                None => self.get(&kind, namespace, &step.key.name).await?,
+            };
+            if !uid.is_empty() && object.uid() != uid {
+                return Err(Error::Api(ApiError {
+                    code: 404,
+                    reason: "NotFound".into(),
+                    message: format!("{} {:?} not found", kind.resource, step.key.name),
+                    ..ApiError::default()
+                }));
+            }
+            let Some(at) = object.finalizers().iter().position(|f| f == finalizer) else {
+                return Ok(EffectOk { live: Some(object), message: String::new() });
+            };
+            let path = format!("/metadata/finalizers/{at}");
+            let patch = json!([
+                {"op": "test", "path": "/metadata/uid", "value": object.uid()},
+                {"op": "test", "path": path, "value": finalizer},
+                {"op": "remove", "path": path},
+            ]);
+            let call = Call::new(Method::PATCH, kind.object_path(namespace, &step.key.name)).query("fieldManager", &self.manager);
+            match self.send(call.with_body(JSON_PATCH, patch.to_string())).await {
+                // The test fails when the list has changed.
+                Err(e) if (e.is_conflict() || e.code() == Some(422)) && attempt < CONFLICTS => {
+                    tokio::time::sleep(backoff(Duration::from_millis(5), attempt)).await
+                }
+                Err(e) => return Err(e),
+                Ok(object) if is_gone(&object) => {
+                    self.observe_deleted(&step.key, object.uid());
+                    return Ok(EffectOk { live: None, message: String::new() });
+                }
+                Ok(object) => {
+                    self.observe(&object);
+                    return Ok(EffectOk { live: Some(object), message: String::new() });
+                }
+            }
+        }
+        Err(invalid(&step.key, format!("the finalizer {finalizer} could not be removed: the object keeps changing")))
+    }
+
+    /// Hands what `manager` owns by updates over to our server-side apply manager.
+    pub(super) async fn migrate_managers(&self, step: &Step, uid: &str, manager: &str) -> Result<EffectOk, Error> {
+        let kind = self.kind(&step.gvk, &step.key).await?;
+        let namespace = if kind.namespaced { step.key.namespace.as_str() } else { "" };
+        for attempt in 0..=CONFLICTS {
+            let object = self.get(&kind, namespace, &step.key.name).await?;
+            let entries = object.metadata("managedFields").and_then(Value::as_array).cloned().unwrap_or_default();
+            let migrated = if uid.is_empty() || object.uid() == uid { migrated(&entries, manager, &self.manager) } else { None };
+            let Some(migrated) = migrated else { return Ok(EffectOk { live: Some(object), message: String::new() }) };
+            // Replacing the resourceVersion by itself makes a lost race a conflict.
+            let patch = json!([
+                {"op": "replace", "path": "/metadata/managedFields", "value": migrated},
+                {"op": "replace", "path": "/metadata/resourceVersion", "value": object.resource_version()},
+            ]);
+            let call = Call::new(Method::PATCH, kind.object_path(namespace, &step.key.name));
+            match self.send(call.with_body(JSON_PATCH, patch.to_string())).await {
+                Err(e) if e.is_conflict() && attempt < CONFLICTS => tokio::time::sleep(backoff(Duration::from_millis(10), attempt)).await,
+                Err(e) => return Err(e),
+                Ok(object) => {
+                    self.observe(&object);
+                    return Ok(EffectOk { live: Some(object), message: String::new() });
+                }
+            }
+        }
+        Err(invalid(&step.key, "its field managers could not be migrated: the object keeps changing"))
+    }
+}
+
+/// Whether the object an answer shows is already gone: asked to be deleted, and nothing holds it.
+fn is_gone(object: &Object) -> bool {
+    object.deletion_timestamp().is_some()
+        && object.finalizers().is_empty()
+        && object.metadata("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0
+}
+
+/// The server words it in two ways, by the storage path the deletion takes.
+fn is_other_uid(error: &Error) -> bool {
+    let text = error.to_string();
+    error.code() == Some(409) && text.contains("UID in") && text.contains("precondition")
+}
+
+fn api_error(error: Error) -> ApiError {
+    match error {
+        Error::Api(e) => e,
+        other => ApiError { message: other.to_string(), ..ApiError::default() },
+    }
+}
+
+/// The managedFields with `from`'s updates merged into `to`'s apply entry; `None` when there is nothing to do.
+fn migrated(entries: &[Value], from: &str, to: &str) -> Option<Vec<Value>> {
+    let text = |e: &Value, f: &str| e.get(f).and_then(Value::as_str).unwrap_or("").to_owned();
+    let is = |e: &Value, manager: &str, operation: &str| {
+        text(e, "manager") == manager && text(e, "operation") == operation && text(e, "subresource").is_empty()
+    };
+    let mut entries = entries.to_vec();
+    let first = entries.iter().position(|e| is(e, from, "Update"))?;
+    let target = entries.iter().position(|e| is(e, to, "Apply")).unwrap_or_else(|| {
+        entries[first]["manager"] = to.into();
+        entries[first]["operation"] = "Apply".into();
+        first
+    });
+    let version = text(&entries[target], "apiVersion");
+    if let Some(other) = entries.iter().position(|e| is(e, from, "Update") && text(e, "apiVersion") == version) {
+        let fields = |i: usize| entries[i].get("fieldsV1").and_then(Value::as_object).cloned().unwrap_or_default();
+        entries[target]["fieldsV1"] = Value::Object(union(fields(target), fields(other)));
+    }
+    entries.retain(|e| !is(e, from, "Update"));
+    Some(entries)
+}
+
+/// The union of two field sets in their JSON form: a tree whose empty leaves, and nodes with a `.`, are the members.
+fn union(mut a: Map<String, Value>, b: Map<String, Value>) -> Map<String, Value> {
+    for (name, theirs) in b {
+        let Value::Object(theirs) = theirs else { continue };
+        let ours = match a.remove(&name) {
+            None => Value::Object(theirs),
+            Some(Value::Object(ours)) => {
+                let member = ours.is_empty() || theirs.is_empty();
+                let mut both = union(ours, theirs);
+                if member && !both.is_empty() {
+                    both.insert(".".to_owned(), json!({}));
+                }
+                Value::Object(both)
+            }
+            Some(other) => other,
+        };
+        a.insert(name, ours);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn updates_of_one_manager_become_applies_of_the_other() {
+        let update =
+            json!({"manager": "kubectl-client-side-apply", "operation": "Update", "apiVersion": "v1", "fieldsV1": {"f:data": {"f:a": {}}}});
+        let apply = json!({"manager": "argocd-controller", "operation": "Apply", "apiVersion": "v1", "fieldsV1": {"f:data": {"f:b": {}}}});
+        let status = json!({"manager": "kubectl-client-side-apply", "operation": "Update", "apiVersion": "v1", "subresource": "status", "fieldsV1": {}});
+        let rows = [
+            (vec![apply.clone()], None),
+            (
+                vec![update.clone(), status.clone()],
+                Some(vec![
+                    json!({"manager": "argocd-controller", "operation": "Apply", "apiVersion": "v1", "fieldsV1": {"f:data": {"f:a": {}}}}),
+                    status.clone(),
+                ]),
+            ),
+            (
+                vec![update, apply],
+                Some(vec![
+                    json!({"manager": "argocd-controller", "operation": "Apply", "apiVersion": "v1", "fieldsV1": {"f:data": {"f:a": {}, "f:b": {}}}}),
+                ]),
+            ),
+        ];
+        for (entries, want) in rows {
+            assert_eq!(migrated(&entries, "kubectl-client-side-apply", "argocd-controller"), want, "{entries:?}");
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The crate against a real API server: `TIPHYS_TEST_KUBECONFIG=<file> cargo test -p tiphys-cluster --test real`.
+//!
+//! Without that variable there is nothing to test against, and each test says so and passes.
+
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tiphys_apimachinery::{GroupKind, Gvk, Object, ResourceKey};
+use tiphys_cluster::{CacheOptions, Cluster, ConnectOptions, Discovery, Executor, LiveCache};
+use tiphys_engine::{
+    sync::{
+        Effect, Outcome, Propagation, Step,
+        effect::{ApplyMode, Write},
+        step::{Action, SyncPhase},
+    },
+    types::KindInfo,
+};
+
+async fn cluster() -> Option<Cluster> {
+    let Ok(file) = std::env::var("TIPHYS_TEST_KUBECONFIG") else {
+        eprintln!("TIPHYS_TEST_KUBECONFIG is not set: nothing to test against");
+        return None;
+    };
+    Some(Cluster::connect(ConnectOptions::kubeconfig(Some(file.into()), None)).await.expect("the test cluster answers"))
+}
+
+async fn cache() -> Option<LiveCache> {
+    let discovery = Discovery::new(cluster().await?).await.expect("discovery");
+    let cache = LiveCache::start(discovery, CacheOptions::default());
+    cache.wait_ready().await;
+    Some(cache)
+}
+
+fn object(value: Value) -> Object {
+    Object::from_value(value).expect("a map")
+}
+
+fn step(target: &Object) -> Step {
+    Step {
+        phase: SyncPhase::Sync,
+        wave: 0,
+        action: Action::Apply,
+        gvk: target.gvk(),
+        key: target.key(),
+        result_namespace: target.namespace().to_owned(),
+        target: Some(Arc::new(target.clone())),
+        uid: String::new(),
+        replace: false,
+        force: false,
+        server_side: false,
+        validate: true,
+        skip_dry_run: false,
+        unchanged: false,
+        delete_policies: Vec::new(),
+        images: Vec::new(),
+        invalid: None,
+    }
+}
+
+fn apply(target: &Object, mode: ApplyMode, force: bool) -> Effect {
+    Effect::Apply(Write { step: step(target), mode, force, validate: true })
+}
+
+fn prune(target: &Object, uid: &str) -> Effect {
+    Effect::Prune { step: step(target), uid: uid.to_owned(), propagation: Propagation::Foreground }
+}
+
+/// The message of a success, or the failure's in brackets.
+fn said(outcome: &Outcome) -> String {
+    match &outcome.result {
+        Ok(ok) => ok.message.clone(),
+        Err(e) => format!("[{}{}]", if e.not_found { "gone: " } else { "" }, e.message),
+    }
+}
+
+async fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !done() {
+        assert!(Instant::now() < deadline, "{what} did not happen");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn namespace(name: &str) -> Object {
+    object(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+}
+
+fn config_map(ns: &str, name: &str, app: &str, data: Value) -> Object {
+    let id = format!("{app}:/ConfigMap:{ns}/{name}");
+    let metadata = json!({"name": name, "namespace": ns, "annotations": {"argocd.argoproj.io/tracking-id": id}});
+    object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}))
+}
+
+async fn fresh_namespace(executor: &Executor, name: &str) {
+    let gone = executor.run(0, &prune(&namespace(name), "")).await;
+    if gone.result.is_ok() {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while executor.run(0, &Effect::Read { step: step(&namespace(name)) }).await.result.is_ok() {
+            assert!(Instant::now() < deadline, "the namespace of an earlier run does not go");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+    let made = executor.run(0, &apply(&namespace(name), ApplyMode::ClientSide, false)).await;
+    assert_eq!(said(&made), format!("namespace/{name} created"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn discovery_knows_kinds_scopes_and_versions() {
+    let Some(cluster) = cluster().await else { return };
+    assert!(cluster.version().git_version.starts_with("v1."), "{:?}", cluster.version());
+    let discovery = Discovery::new(cluster).await.expect("discovery");
+    let kinds = discovery.kinds();
+    assert_eq!(kinds.is_namespaced(&GroupKind::new("apps", "Deployment")), Some(true));
+    assert_eq!(kinds.is_namespaced(&GroupKind::new("", "Namespace")), Some(false));
+    assert_eq!(kinds.is_namespaced(&GroupKind::new("nobody.example", "Nothing")), None);
+    let hpa = kinds.preferred(&GroupKind::new("autoscaling", "HorizontalPodAutoscaler")).expect("served");
+    assert_eq!((hpa.gvk.version.as_str(), hpa.has_subresource("status")), ("v2", true));
+    let versions = kinds.api_versions();
+    assert!(["v1", "v1/Pod", "apps/v1", "apps/v1/Deployment"].iter().all(|v| versions.contains(&(*v).to_owned())), "{versions:?}");
+    assert_eq!(kinds.find("deploy").map(|k| k.resource.as_str()), Some("deployments"));
+    assert!(kinds.failures.is_empty(), "{:?}", kinds.failures);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_cache_follows_what_happens() {
+    let start = Instant::now();
+    let Some(cache) = cache().await else { return };
+    eprintln!("ready after {:?}: {:?}", start.elapsed(), cache.stats());
+    assert!(cache.failures().is_empty(), "{:?}", cache.failures());
+    let executor = Executor::new(cache.clone());
+    fresh_namespace(&executor, "cluster-cache").await;
+    let mut changes = cache.changes();
+    let map = config_map("cluster-cache", "a", "app-one", json!({"k": "1"}));
+    let made = executor.run(0, &apply(&map, ApplyMode::ClientSide, false)).await;
+    assert_eq!(said(&made), "configmap/a created");
+    // What was written is there at once.
+    let managed = cache.managed("app-one", &[]).await.expect("readable");
+    assert_eq!(managed.keys().cloned().collect::<Vec<_>>(), [map.key()]);
+    assert_eq!(changes.recv().await.expect("told").apps, ["app-one".into()]);
+    // A Deployment's Pods belong to its Application.
+    let labels = json!({"app": "web"});
+    let deployment = object(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "cluster-cache", "annotations": {"argocd.argoproj.io/tracking-id": "app-one:apps/Deployment:cluster-cache/web"}},
+        "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}},
+    }));
+    let made = executor.run(0, &apply(&deployment, ApplyMode::ClientSide, false)).await;
+    assert_eq!(said(&made), "deployment.apps/web created");
+    let uid = cache.get(&deployment.key()).expect("there").uid;
+    let pods = || cache.children(&uid).iter().flat_map(|rs| cache.children(&rs.uid)).filter(|p| p.key.kind == "Pod").collect::<Vec<_>>();
+    eventually("two Pods", || pods().len() == 2).await;
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    loop {
+        let change = tokio::time::timeout_at(deadline, changes.recv()).await.expect("a Pod's change").expect("told");
+        if change.key.kind == "Pod" {
+            assert_eq!((change.apps.as_slice(), change.managed), (["app-one".into()].as_slice(), false));
+            break;
+        }
+    }
+    eventually("healthy", || {
+        cache.get(&deployment.key()).and_then(|l| l.details).and_then(|d| d.health.clone()).is_some_and(|h| h.status.as_str() == "Healthy")
+    })
+    .await;
+    assert!(pods().iter().all(|p| p.details.as_ref().is_some_and(|d| d.health.is_some())));
+    // Deleted, and gone from the cache when the answer is here.
+    let live = cache.get(&map.key()).expect("there");
+    assert_eq!(said(&executor.run(0, &prune(&map, "00000000-0000-0000-0000-000000000000")).await).split(':').next(), Some("[gone"));
+    assert_eq!(said(&executor.run(0, &prune(&map, &live.uid)).await), "pruned");
+    eventually("the ConfigMap gone", || cache.get(&map.key()).is_none()).await;
+    executor.run(0, &prune(&namespace("cluster-cache"), "")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn crds_come_and_go() {
+    let Some(cache) = cache().await else { return };
+    let executor = Executor::new(cache.clone());
+    let crd = object(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "boats.tiphys.test"},
+        "spec": {"group": "tiphys.test", "scope": "Namespaced", "names": {"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]},
+    }));
+    executor.run(0, &prune(&crd, "")).await;
+    eventually("no CRD left", || cache.get(&crd.key()).is_none()).await;
+    assert_eq!(
+        said(&executor.run(0, &apply(&crd, ApplyMode::ClientSide, false)).await),
+        "customresourcedefinition.apiextensions.k8s.io/boats.tiphys.test created"
+    );
+    let boat = object(json!({"apiVersion": "tiphys.test/v1", "kind": "Boat", "metadata": {"name": "argo", "namespace": "default",
+        "annotations": {"argocd.argoproj.io/tracking-id": "fleet:tiphys.test/Boat:default/argo"}}, "spec": {"oars": 50}}));
+    let gk = GroupKind::new("tiphys.test", "Boat");
+    eventually("the kind is served", || cache.kinds().is_namespaced(&gk).is_some()).await;
+    let mut made = executor.run(0, &apply(&boat, ApplyMode::ClientSide, false)).await;
+    for _ in 0..50 {
+        if made.result.is_ok() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        made = executor.run(0, &apply(&boat, ApplyMode::ClientSide, false)).await;
+    }
+    assert_eq!(said(&made), "boat.tiphys.test/argo created");
+    eventually("the boat is seen", || cache.object(&boat.key()).is_some()).await;
+    let mut faster = boat.clone();
+    faster.0.insert("spec".into(), json!({"oars": 51}));
+    assert_eq!(said(&executor.run(0, &apply(&faster, ApplyMode::ClientSide, false)).await), "boat.tiphys.test/argo configured");
+    executor.run(0, &prune(&crd, "")).await;
+    eventually("the kind is gone", || cache.kinds().is_namespaced(&gk).is_none() && cache.get(&boat.key()).is_none()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_written_as_kubectl_does() {
+    let Some(cache) = cache().await else { return };
+    let executor = Executor::new(cache.clone());
+    fresh_namespace(&executor, "cluster-write").await;
+    let map = |data: Value| config_map("cluster-write", "m", "w", data);
+    let run = async |target: &Object, mode, force| said(&executor.run(0, &apply(target, mode, force)).await);
+    use ApplyMode::{ClientSide, Create, Replace, ServerSide, Update};
+    assert_eq!(run(&map(json!({"a": "1", "b": "1"})), ClientSide, false).await, "configmap/m created");
+    assert_eq!(run(&map(json!({"a": "1", "b": "1"})), ClientSide, false).await, "configmap/m unchanged");
+    // Somebody else's field stays, our removed one goes.
+    let patch = json!({"data": {"theirs": "1"}}).to_string();
+    let http = cache.discovery().cluster().http().clone();
+    let call = tiphys_cluster::request::Call::new(http::Method::PATCH, "/api/v1/namespaces/cluster-write/configmaps/m");
+    http.send(&call.with_body(tiphys_cluster::request::MERGE_PATCH, patch)).await.expect("patched");
+    // The cache may not have seen it yet: the write must not lose it.
+    assert_eq!(run(&map(json!({"a": "2"})), ClientSide, false).await, "configmap/m configured");
+    let live = cache.object(&map(json!({})).key()).expect("kept");
+    assert_eq!(live.0["data"], json!({"a": "2", "theirs": "1"}));
+    assert!(live.annotation("kubectl.kubernetes.io/last-applied-configuration").is_some_and(|t| t.ends_with('\n')));
+    let managers: BTreeSet<&str> =
+        live.metadata("managedFields").and_then(Value::as_array).into_iter().flatten().filter_map(|e| e["manager"].as_str()).collect();
+    assert!(managers.contains("argocd-controller"), "{managers:?}");
+    assert_eq!(run(&map(json!({"c": "3"})), ServerSide, false).await, "configmap/m serverside-applied");
+    assert_eq!(run(&map(json!({"d": "4"})), Replace, false).await, "configmap/m replaced");
+    assert_eq!(cache.object(&live.key()).expect("kept").0["data"], json!({"d": "4"}));
+    assert_eq!(run(&map(json!({"d": "4"})), Create, false).await, "[configmaps \"m\" already exists]");
+    assert_eq!(run(&map(json!({"e": "5"})), Update, false).await, "configmap/m updated");
+    let before = cache.get(&live.key()).expect("there").uid;
+    assert_eq!(run(&map(json!({"f": "6"})), Replace, true).await, "configmap/m replaced");
+    assert_ne!(cache.get(&live.key()).expect("there").uid, before);
+    // An immutable field: refused with the server's words, made anew with force.
+    let service = |ip: &str| {
+        object(
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "cluster-write"}, "spec": {"clusterIP": ip, "ports": [{"port": 80}]}}),
+        )
+    };
+    assert_eq!(run(&service("10.0.44.43"), ClientSide, false).await, "service/s created");
+    let refused = run(&service("10.0.44.44"), ClientSide, false).await;
+    assert!(refused.starts_with("[Service \"s\" is invalid: spec.clusterIPs[0]: Invalid value"), "{refused}");
+    assert_eq!(run(&service("10.0.44.44"), ClientSide, true).await, "service/s configured");
+    // A binding's role cannot be changed; it is made anew.
+    let binding = |role: &str| {
+        object(
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "b", "namespace": "cluster-write"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}, "subjects": []}),
+        )
+    };
+    let name = "rolebinding.rbac.authorization.k8s.io/b";
+    assert_eq!(run(&binding("view"), ClientSide, false).await, format!("{name} reconciled. {name} created"));
+    assert_eq!(run(&binding("edit"), ClientSide, false).await, format!("{name} reconciled. {name} created"));
+    let missing = config_map("nowhere-at-all", "m", "w", json!({}));
+    assert_eq!(run(&missing, ClientSide, false).await, "[namespaces \"nowhere-at-all\" not found]");
+    let unknown = object(json!({"apiVersion": "nobody.example/v1", "kind": "Nothing", "metadata": {"name": "x", "namespace": "default"}}));
+    assert!(run(&unknown, ClientSide, false).await.contains("Make sure the \"Nothing\" CRD is installed"));
+    let pretended = executor.server_dry_run().run(0, &apply(&map(json!({"g": "7"})), ClientSide, false)).await;
+    assert_eq!(said(&pretended), "configmap/m configured (server dry run)");
+    assert_eq!(cache.object(&live.key()).expect("kept").0["data"], json!({"f": "6"}));
+    executor.run(0, &prune(&namespace("cluster-write"), "")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn finalizers_are_removed_and_managers_migrated() {
+    let Some(cache) = cache().await else { return };
+    let executor = Executor::new(cache.clone());
+    fresh_namespace(&executor, "cluster-final").await;
+    let mut map = config_map("cluster-final", "m", "f", json!({"a": "1"}));
+    map.set_finalizers(vec!["example.com/other".into(), "argocd.argoproj.io/hook-finalizer".into()]);
+    let made = executor.run(0, &apply(&map, ApplyMode::Create, false)).await;
+    let uid = made.result.expect("created").live.expect("answered").uid().to_owned();
+    let left = executor.run(0, &prune(&map, &uid)).await.result.expect("accepted").live.expect("held by finalizers");
+    assert!(left.deletion_timestamp().is_some());
+    for finalizer in ["argocd.argoproj.io/hook-finalizer", "example.com/other"] {
+        let effect = Effect::RemoveFinalizer { step: step(&map), uid: uid.clone(), finalizer: finalizer.to_owned() };
+        assert!(executor.run(0, &effect).await.result.is_ok());
+    }
+    assert!(cache.get(&map.key()).is_none(), "the last finalizer was removed");
+    let again = Effect::RemoveFinalizer { step: step(&map), uid, finalizer: "example.com/other".to_owned() };
+    assert!(executor.run(0, &again).await.result.expect_err("gone").not_found);
+
+    map.set_finalizers(Vec::new());
+    let call = tiphys_cluster::request::Call::new(http::Method::POST, "/api/v1/namespaces/cluster-final/configmaps")
+        .query("fieldManager", "kubectl-client-side-apply");
+    let body = serde_json::to_vec(&map).expect("JSON");
+    cache.discovery().cluster().http().send(&call.with_body(tiphys_cluster::request::JSON, body)).await.expect("created");
+    let migrate = Effect::MigrateManagers { step: step(&map), uid: String::new(), manager: "kubectl-client-side-apply".to_owned() };
+    let live = executor.run(0, &migrate).await.result.expect("migrated").live.expect("answered");
+    let entries = live.metadata("managedFields").and_then(Value::as_array).expect("there").clone();
+    assert_eq!(entries.len(), 1);
+    assert_eq!((&entries[0]["manager"], &entries[0]["operation"]), (&json!("argocd-controller"), &json!("Apply")));
+    executor.run(0, &prune(&namespace("cluster-final"), "")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_without_a_mark_is_read_once_and_then_kept() {
+    let Some(cache) = cache().await else { return };
+    let key = ResourceKey::new("", "ConfigMap", "kube-system", "extension-apiserver-authentication");
+    assert!(cache.get(&key).is_some() && cache.object(&key).is_none());
+    let found = cache.managed("pinning", std::slice::from_ref(&key)).await.expect("readable");
+    assert_eq!(found.len(), 1);
+    assert!(cache.object(&key).is_some());
+    let absent = ResourceKey::new("", "ConfigMap", "kube-system", "no-such-map");
+    assert!(cache.managed("pinning", &[absent]).await.expect("readable").is_empty());
+    let unknown = Gvk::new("nobody.example", "v1", "Nothing");
+    assert!(cache.get_as(&unknown, "", "x").await.is_err());
+}
