@@ -1,11 +1,15 @@
-//! `cargo xtask codegen --from DIR`: writes the schema data of crates/apimachinery from the documents of a real API server.
+//! `cargo xtask codegen --from DIR [--structs FILE]`: writes the schema data of crates/apimachinery from the documents of a real API server.
 //!
 //! DIR has `openapi-v2-<version>.json`, `discovery-api.json` and `discovery-apis.json` (aggregated discovery, v2). Only facts are
 //! taken: names, types, merge keys; no descriptions. The formats are told in schema/builtin.rs and schema/discovery.rs.
+//!
+//! FILE is client-go's applyconfigurations/internal/internal.go of the same version, which alone tells the fields that are plain
+//! structs (`default: {}`). Without it they are carried over from the file that is there.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 use std::{
+    collections::BTreeSet,
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
@@ -16,9 +20,12 @@ const KEY_DEFAULTS: &[(&str, &str, &str)] =
     &[("io.k8s.api.core.v1.ContainerPort", "protocol", "\"TCP\""), ("io.k8s.api.core.v1.ServicePort", "protocol", "\"TCP\"")];
 
 pub fn run(args: &[String]) -> Result<()> {
-    let from = match args {
-        [flag, dir] if flag == "--from" => PathBuf::from(dir),
-        _ => bail!("usage: cargo xtask codegen --from DIR   (DIR has openapi-v2-<version>.json and the two discovery files)"),
+    let (from, structs) = match args {
+        [from, dir] if from == "--from" => (PathBuf::from(dir), None),
+        [from, dir, structs, file] if from == "--from" && structs == "--structs" => (PathBuf::from(dir), Some(PathBuf::from(file))),
+        _ => bail!(
+            "usage: cargo xtask codegen --from DIR [--structs FILE]   (DIR has openapi-v2-<version>.json and the two discovery files)"
+        ),
     };
     let (version, openapi) = find_openapi(&from)?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
@@ -27,12 +34,16 @@ pub fn run(args: &[String]) -> Result<()> {
     if !declared.contains(&format!("KUBERNETES_VERSION: &str = \"{version}\"")) {
         bail!("set KUBERNETES_VERSION in {} to \"{version}\" first", schema_dir.join("discovery.rs").display());
     }
-    let definitions = definitions(&read_json(&openapi)?, &version)?;
+    let data = schema_dir.join("data");
+    let structs = match structs {
+        Some(file) => structs_in_client_go(&fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?),
+        None => structs_in_data(&fs::read_to_string(data.join("definitions.txt")).unwrap_or_default()),
+    };
+    let definitions = definitions(&read_json(&openapi)?, &version, &structs)?;
     let mut resources = format!("# Kubernetes {version}; written by `cargo xtask codegen`\n");
     for file in ["discovery-api.json", "discovery-apis.json"] {
         append_resources(&read_json(&from.join(file))?, &mut resources).with_context(|| file.to_owned())?;
     }
-    let data = schema_dir.join("data");
     fs::create_dir_all(&data)?;
     for (name, text) in [("definitions.txt", definitions), ("resources.txt", resources)] {
         println!("{}: {} bytes", data.join(name).display(), text.len());
@@ -51,12 +62,46 @@ fn find_openapi(dir: &Path) -> Result<(String, PathBuf)> {
     bail!("{} has no openapi-v2-<version>.json", dir.display())
 }
 
+/// Definition and field of every plain struct.
+type Structs = BTreeSet<(String, String)>;
+
+/// Reads the YAML in the Go file line by line; its indentation is that of a generator and does not vary.
+fn structs_in_client_go(text: &str) -> Structs {
+    let (mut definition, mut field) = (String::new(), String::new());
+    let mut structs = Structs::new();
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("- name: ") {
+            definition = short_name(name);
+        } else if let Some(name) = line.strip_prefix("    - name: ") {
+            field = name.to_owned();
+        } else if line == "      default: {}" {
+            structs.insert((definition.clone(), field.clone()));
+        }
+    }
+    structs
+}
+
+fn structs_in_data(text: &str) -> Structs {
+    let mut definition = "";
+    let mut structs = Structs::new();
+    for line in text.lines() {
+        let mut columns = line.split('\t');
+        let name = columns.next().unwrap_or("");
+        if let Some(name) = name.strip_prefix('=') {
+            definition = name;
+        } else if columns.any(|c| c == "z") {
+            structs.insert((definition.to_owned(), name.to_owned()));
+        }
+    }
+    structs
+}
+
 fn read_json(path: &Path) -> Result<Value> {
     let bytes = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
     serde_json::from_slice(&bytes).with_context(|| format!("parsing {}", path.display()))
 }
 
-fn definitions(document: &Value, version: &str) -> Result<String> {
+fn definitions(document: &Value, version: &str, structs: &Structs) -> Result<String> {
     let definitions = document.get("definitions").and_then(Value::as_object).context("no `definitions`")?;
     let mut out = format!("# Kubernetes {version}; written by `cargo xtask codegen`\n");
     for (name, schema) in definitions {
@@ -79,6 +124,9 @@ fn definitions(document: &Value, version: &str) -> Result<String> {
             write!(out, "{field}\t{}", type_code(field, property).with_context(|| format!("{name}.{field}"))?)?;
             if required.contains(&field.as_str()) {
                 out.push_str("\t*");
+            }
+            if structs.contains(&(short_name(name), field.clone())) {
+                out.push_str("\tz");
             }
             marks(&mut out, property)?;
             if let Some((_, _, default)) = KEY_DEFAULTS.iter().find(|(of, key, _)| of == name && key == field) {

@@ -1,8 +1,9 @@
-//! The definitions of Kubernetes itself, from `data/definitions.txt` (about 110 KB, made by `cargo xtask codegen`).
+//! The definitions of Kubernetes itself, from `data/definitions.txt` (about 100 KB, made by `cargo xtask codegen`).
 //!
 //! A line `=name<TAB>type...` opens a definition and `name<TAB>type...` adds a field to it. Types are `s` string, `i` integer,
 //! `n` number, `b` boolean, `q` number or string, `x` anything, `o` object with the fields that follow, `[T` list of T,
-//! `{T` map of T, `@name` a definition. What follows, each after a tab: `*` required, `f:` format, `l:` list type with its keys,
+//! `{T` map of T, `@name` a definition. What follows, each after a tab: `*` required, `z` a plain struct of
+//! the API server, `f:` format, `l:` list type with its keys,
 //! `m:` map type, `p:` patch strategy, `k:` patch merge key, `e:` enum, `d:` default as JSON, `g:` group/version/kind.
 //! `~` stands for `io.k8s.api.` and `^` for `io.k8s.apimachinery.pkg.apis.meta.v1.` in names.
 
@@ -103,9 +104,16 @@ fn full_name(short: &'static str) -> Str {
 fn marks(columns: impl Iterator<Item = &'static str>) -> Option<Marks> {
     let mut marks = Marks::default();
     for column in columns {
-        if column == "*" {
-            marks.required = true;
-            continue;
+        match column {
+            "*" => {
+                marks.required = true;
+                continue;
+            }
+            "z" => {
+                marks.attributes.get_or_insert_default().plain_struct = true;
+                continue;
+            }
+            _ => {}
         }
         let (key, value) = column.split_once(':')?;
         if key == "g" {

@@ -132,6 +132,7 @@ struct Attributes {
     nullable: bool,
     preserve_unknown: bool,
     embedded_resource: bool,
+    plain_struct: bool,
 }
 
 impl Schema {
@@ -339,6 +340,11 @@ impl<'a> TypeRef<'a> {
     /// Fields that are not named are kept (`x-kubernetes-preserve-unknown-fields`).
     pub fn preserves_unknown(&self) -> bool {
         self.flag(|a| a.preserve_unknown)
+    }
+
+    /// The API server keeps this map in a Go struct that is no pointer: it is always there, if need be empty.
+    pub fn is_plain_struct(&self) -> bool {
+        self.flag(|a| a.plain_struct)
     }
 
     /// The value is a Kubernetes object of its own (`x-kubernetes-embedded-resource`).

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Fields that were added, changed or removed from one value to the other.
 #[derive(Debug, Default)]
-pub(super) struct Comparison {
+pub struct Comparison {
     pub added: FieldSet,
     pub modified: FieldSet,
     pub removed: FieldSet,
@@ -41,7 +41,9 @@ impl Walk {
             }
             (Some(old), None) => {
                 self.below(Some(old), None, ty.form(old), ty)?;
-                self.found.removed.insert(&self.path);
+                if !ty.is_present_when_empty(old) {
+                    self.found.removed.insert(&self.path);
+                }
             }
         }
         Ok(())

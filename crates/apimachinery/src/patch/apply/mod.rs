@@ -5,6 +5,7 @@
 //! are compared without conversion.
 
 mod compare;
+mod error;
 pub mod fieldset;
 mod managers;
 mod merge;
@@ -12,12 +13,15 @@ pub mod path;
 mod types;
 
 use crate::{object::Object, patch::last_applied, schema::TypeRef};
-use compare::{Comparison, compare, fields_of, follow_schema, with_named_parents};
+pub use compare::Comparison;
+pub use error::{ApplyError, Conflict};
+
+use compare::{compare, fields_of, follow_schema, with_named_parents};
 use fieldset::{FieldSet, path_text};
 use managers::{Identity, Managers, Operation, Owned};
 use path::PathElement;
 use serde_json::{Map, Value};
-use std::{collections::BTreeMap, fmt, sync::LazyLock};
+use std::sync::LazyLock;
 use types::Ty;
 
 /// Who owns what was there before the first apply, when nobody was tracked.
@@ -40,73 +44,6 @@ pub struct ApplyOptions<'a> {
     /// status subresource, `["spec", "metadata.labels"]` or the like for the subresource itself.
     pub reset_fields: &'a [&'a str],
 }
-
-/// A field that another manager owns with another value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conflict {
-    pub manager: String,
-    pub operation: String,
-    pub api_version: String,
-    pub subresource: String,
-    /// Such as `.spec.containers[name="web"].image`.
-    pub field: String,
-}
-
-impl Conflict {
-    /// The manager as messages name it: `"kubectl" using apps/v1`.
-    pub fn manager_text(&self) -> String {
-        let mut text = format!("{:?}", self.manager);
-        if !self.subresource.is_empty() {
-            text.push_str(&format!(" with subresource {:?}", self.subresource));
-        }
-        if self.operation == "Update" {
-            text.push_str(&format!(" using {}", self.api_version));
-        }
-        text
-    }
-
-    /// `message` of the cause that the API server lists for this conflict; `field` is the cause's field.
-    pub fn cause_message(&self) -> String {
-        format!("conflict with {}", self.manager_text())
-    }
-}
-
-/// Why a configuration could not be applied.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ApplyError {
-    /// Sorted by manager (409).
-    Conflicts(Vec<Conflict>),
-    /// The request is wrong (400).
-    BadRequest(String),
-    /// A value does not fit its type (500 from the API server).
-    Invalid(String),
-}
-
-/// In the API server's words.
-impl fmt::Display for ApplyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Conflicts(list) if list.len() == 1 => {
-                write!(f, "Apply failed with 1 conflict: {}: {}", list[0].cause_message(), list[0].field)
-            }
-            Self::Conflicts(list) => {
-                let mut by_manager: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-                for conflict in list {
-                    by_manager.entry(conflict.manager_text()).or_default().push(&conflict.field);
-                }
-                let mut lines = Vec::new();
-                for (manager, fields) in by_manager {
-                    lines.push(format!("conflicts with {manager}:"));
-                    lines.extend(fields.iter().map(|field| format!("- {field}")));
-                }
-                write!(f, "Apply failed with {} conflicts: {}", list.len(), lines.join("\n"))
-            }
-            Self::BadRequest(text) | Self::Invalid(text) => f.write_str(text),
-        }
-    }
-}
-
-impl std::error::Error for ApplyError {}
 
 /// Applies `config` over `live` for one manager. Without a type, maps merge and lists are replaced.
 ///
@@ -133,16 +70,16 @@ pub fn apply(live: Option<&Object>, config: &Object, options: &ApplyOptions<'_>,
         let before = ApplyOptions { manager: BEFORE_FIRST_APPLY, ..*options };
         record_update(&Map::new(), &live.0, &mut owners, &before, ty).map_err(|e| internal(config, "typed live object", &e))?;
     }
-    let attempt = apply_owned(live, config, owners.clone(), options, ty);
-    let (mut merged, owners) = match attempt {
-        Err(ApplyError::Conflicts(conflicts)) if options.manager == "kubectl" && !options.force => {
+    let for_retry = (options.manager == "kubectl" && !options.force).then(|| owners.clone());
+    let (mut merged, owners) = match (apply_owned(live, config, owners, options, ty), for_retry) {
+        (Err(ApplyError::Conflicts(conflicts)), Some(owners)) => {
             let left = not_from_last_applied(live, conflicts, options, ty);
             if !left.is_empty() {
                 return Err(ApplyError::Conflicts(left));
             }
             apply_owned(live, config, owners, &ApplyOptions { force: true, ..*options }, ty)?
         }
-        other => other?,
+        (other, _) => other?,
     };
     if options.manager == "kubectl" && merged.annotation(last_applied::ANNOTATION).is_some_and(|a| !a.is_empty()) {
         // kubectl may go back to client-side apply.
@@ -180,6 +117,25 @@ pub fn track_update(before: Option<&Object>, after: &mut Object, options: &Apply
         managers::cap_updaters(&mut owners);
         set_managed_fields(after, owners);
     }
+}
+
+/// Which fields differ between two objects, managedFields apart. The error names a list that cannot be compared by key.
+pub fn difference(old: &Object, new: &Object, ty: Option<TypeRef<'_>>) -> Result<Comparison, String> {
+    compare(&old.0, &new.0, Ty::new(ty))
+}
+
+/// The fields that a manager owns who applies this object.
+pub fn fields(object: &Object, ty: Option<TypeRef<'_>>) -> FieldSet {
+    let mut fields = fields_of(&object.0, Ty::new(ty));
+    fields.subtract(&UNOWNED);
+    fields
+}
+
+/// The object without the fields in `remove`. What loses its last field is gone, too.
+pub fn without_fields(object: &Object, remove: &FieldSet, ty: Option<TypeRef<'_>>) -> Object {
+    let mut kept = merge::map_without(&object.0, remove, Ty::new(ty));
+    merge::drop_nulls(&mut kept, None, Some(&object.0));
+    Object(kept)
 }
 
 fn is_reset(list: &[Value]) -> bool {

@@ -156,6 +156,24 @@ fn keyed_lists_merge_by_key_and_keep_their_order() {
 }
 
 #[test]
+fn plain_structs_are_never_added_themselves() {
+    let mut made = deployment(json!([{"name": "web", "securityContext": {"runAsUser": 1}}]), Some(2));
+    track_update(None, &mut made, &apps("kubectl-create", "t1"), deployment_type());
+    let expected = r#"kubectl-create Update t1 {"f:spec":{"f:replicas":{},"f:selector":{},"f:template":{"f:spec":{"f:containers":{".":{},"k:{\"name\":\"web\"}":{".":{},"f:name":{},"f:securityContext":{".":{},"f:runAsUser":{}}}}}}}}"#;
+    assert_eq!(owners(&made), [expected]);
+}
+
+#[test]
+fn fields_can_be_taken_out_of_an_object() {
+    let (old, new) = (config_map(json!({"a": "1", "b": "2"})), config_map(json!({"a": "x", "b": "2"})));
+    let found = difference(&old, &new, config_map_type()).expect("comparable");
+    assert_eq!(found.modified.to_json(), json!({"f:data": {"f:a": {}}}));
+    assert_eq!(data(&without_fields(&new, &found.modified, config_map_type())), json!({"b": "2"}));
+    let all = fields(&new, config_map_type());
+    assert_eq!(without_fields(&new, &all, config_map_type()).0.get("data"), None);
+}
+
+#[test]
 fn a_list_element_goes_with_its_last_owner() {
     let ty = deployment_type();
     let made = apply(None, &deployment(json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]), None), &apps("alice", "t1"), ty)

@@ -82,10 +82,9 @@ impl<'a> Ty<'a> {
         }
     }
 
-    /// A plain struct in the API server's memory: it is there, empty, before anything is put into it, and so is never itself added.
+    /// Whether the API server has this map in memory, empty, before anything is put into it; it is then never itself added.
     pub(super) fn is_present_when_empty(self, value: &Value) -> bool {
-        matches!(self, Self::Known(ty) if ty.default().is_some_and(|d| d.as_object().is_some_and(serde_json::Map::is_empty)))
-            && value.as_object().is_some_and(|m| !m.is_empty())
+        matches!(self, Self::Known(ty) if ty.is_plain_struct()) && value.as_object().is_some_and(|m| !m.is_empty())
     }
 
     /// What an element of this list is known by.

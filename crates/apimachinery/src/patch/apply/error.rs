@@ -1,0 +1,72 @@
+//! Why a configuration could not be applied, in the API server's words.
+//!
+//! Main types: [`ApplyError`], [`Conflict`].
+
+use std::{collections::BTreeMap, fmt};
+
+/// A field that another manager owns with another value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    pub manager: String,
+    pub operation: String,
+    pub api_version: String,
+    pub subresource: String,
+    /// Such as `.spec.containers[name="web"].image`.
+    pub field: String,
+}
+
+impl Conflict {
+    /// The manager as messages name it: `"kubectl" using apps/v1`.
+    pub fn manager_text(&self) -> String {
+        let mut text = format!("{:?}", self.manager);
+        if !self.subresource.is_empty() {
+            text.push_str(&format!(" with subresource {:?}", self.subresource));
+        }
+        if self.operation == "Update" {
+            text.push_str(&format!(" using {}", self.api_version));
+        }
+        text
+    }
+
+    /// `message` of the cause that the API server lists for this conflict; `field` is the cause's field.
+    pub fn cause_message(&self) -> String {
+        format!("conflict with {}", self.manager_text())
+    }
+}
+
+/// Why a configuration could not be applied.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ApplyError {
+    /// Sorted by manager (409).
+    Conflicts(Vec<Conflict>),
+    /// The request is wrong (400).
+    BadRequest(String),
+    /// A value does not fit its type (500 from the API server).
+    Invalid(String),
+}
+
+/// In the API server's words.
+impl fmt::Display for ApplyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conflicts(list) if list.len() == 1 => {
+                write!(f, "Apply failed with 1 conflict: {}: {}", list[0].cause_message(), list[0].field)
+            }
+            Self::Conflicts(list) => {
+                let mut by_manager: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+                for conflict in list {
+                    by_manager.entry(conflict.manager_text()).or_default().push(&conflict.field);
+                }
+                let mut lines = Vec::new();
+                for (manager, fields) in by_manager {
+                    lines.push(format!("conflicts with {manager}:"));
+                    lines.extend(fields.iter().map(|field| format!("- {field}")));
+                }
+                write!(f, "Apply failed with {} conflicts: {}", list.len(), lines.join("\n"))
+            }
+            Self::BadRequest(text) | Self::Invalid(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for ApplyError {}
