@@ -157,3 +157,27 @@ async fn the_task_waits_for_changes_and_for_the_clock_and_stops_when_told() {
     stop.cancel();
     task.await.expect("it ends without a panic");
 }
+
+#[test]
+fn the_work_is_proportional_to_what_is_deployed() {
+    let mut server = Server::new();
+    server.pass(1);
+    let writes = |server: &mut Server, from: usize, to: usize| {
+        let before = server.store.revision();
+        for i in from..to {
+            let name = format!("w{i}");
+            let mut value = workload("Deployment", 1, json!({}));
+            value["metadata"]["name"] = name.clone().into();
+            value["spec"]["selector"]["matchLabels"] = json!({"app": name});
+            value["spec"]["template"]["metadata"]["labels"] = json!({"app": name});
+            server.create(value);
+            let spec = json!({"selector": {"app": name}, "ports": [{"port": 80, "targetPort": "http"}]});
+            server.create(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}));
+        }
+        server.pass(5);
+        server.store.revision() - before
+    };
+    let few = writes(&mut server, 0, 5);
+    assert!(few <= 5 * 26, "{few} writes for 5 Deployments and Services");
+    assert!(writes(&mut server, 5, 10) <= few, "the next ones cost no more than the first");
+}

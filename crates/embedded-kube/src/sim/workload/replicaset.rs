@@ -36,7 +36,10 @@ pub fn reconcile(set: &Object, members: &[Arc<Object>], failure: Option<&Failure
             }
         }
     }
-    status(&mut plan, set, members, failure, now);
+    // What was just planned leads back here; until then the counts would be outdated at once.
+    if plan.writes.is_empty() || failure.is_some() {
+        status(&mut plan, set, members, failure, now);
+    }
     plan
 }
 

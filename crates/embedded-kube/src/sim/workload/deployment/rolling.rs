@@ -117,3 +117,94 @@ fn fraction(spec: &Spec<'_>, set: &Object) -> i64 {
     let product = size(set) * spec.max_total();
     (2 * product + before).div_euclid(2 * before) - size(set)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::super::plan::Change;
+    use super::super::reconcile;
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+    use tiphys_apimachinery::Object;
+
+    fn template(image: &str) -> Value {
+        json!({"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [{"name": "c", "image": image}]}})
+    }
+
+    /// A ReplicaSet of some size with some available pods, made for a Deployment of `desired` and `max`.
+    fn set(name: &str, image: &str, (size, available): (i64, i64), (desired, max): (i64, i64)) -> Arc<Object> {
+        let value = json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "metadata": {"name": name, "uid": name, "creationTimestamp": name, "annotations": {
+                "deployment.kubernetes.io/revision": if name == "old" { "1" } else { "2" },
+                "deployment.kubernetes.io/desired-replicas": desired.to_string(), "deployment.kubernetes.io/max-replicas": max.to_string(),
+            }},
+            "spec": {"replicas": size, "template": template(image)}, "status": {"replicas": size, "availableReplicas": available},
+        });
+        Arc::new(Object::from_value(value).expect("a map"))
+    }
+
+    fn deployment(replicas: i64, surge: Value, unavailable: Value) -> Object {
+        let rolling = json!({"maxSurge": surge, "maxUnavailable": unavailable});
+        let value = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "w", "annotations": {"deployment.kubernetes.io/revision": "2"}},
+            "spec": {"replicas": replicas, "template": template("new"), "strategy": {"type": "RollingUpdate", "rollingUpdate": rolling}},
+        });
+        Object::from_value(value).expect("a map")
+    }
+
+    /// The sizes that a step plans, by name; a set that stays is left out.
+    fn sizes(deployment: &Object, sets: &[Arc<Object>]) -> Vec<(String, i64)> {
+        let plan = reconcile(deployment, sets, &|_| Vec::new(), Timestamp::UNIX_EPOCH);
+        let size = |w: &super::super::super::super::plan::Write| match &w.change {
+            Change::Update(o) if o.kind() == "ReplicaSet" => Some((o.name().to_owned(), o.i64_at("/spec/replicas")?)),
+            _ => None,
+        };
+        plan.writes.iter().filter_map(size).collect()
+    }
+
+    #[test]
+    fn a_step_keeps_within_surge_and_unavailability() {
+        // (replicas, surge, unavailable), (old size, old available), (new size, new available) -> planned sizes
+        let table = [
+            ((10, json!("25%"), json!("25%")), (10, 10), (0, 0), vec![("new", 3)]),
+            ((10, json!("25%"), json!("25%")), (10, 10), (3, 0), vec![("old", 8)]),
+            ((10, json!("25%"), json!("25%")), (8, 8), (3, 0), vec![("new", 5)]),
+            ((10, json!("25%"), json!("25%")), (8, 8), (5, 0), vec![]),
+            ((10, json!("25%"), json!("25%")), (8, 8), (5, 5), vec![("old", 3)]),
+            ((4, json!(0), json!(1)), (4, 4), (0, 0), vec![("old", 3)]),
+            ((4, json!(0), json!(1)), (3, 3), (0, 0), vec![("new", 1)]),
+            ((4, json!(1), json!(0)), (4, 4), (1, 0), vec![]),
+            ((4, json!(1), json!(0)), (4, 4), (1, 1), vec![("old", 3)]),
+            // Old pods that do not work go first, even while new ones are not there yet.
+            ((4, json!(1), json!(0)), (4, 2), (1, 1), vec![("old", 3)]),
+            // Neither surge nor unavailability would stand still: one may be unavailable.
+            ((4, json!(0), json!("0%")), (4, 4), (0, 0), vec![("old", 3)]),
+        ];
+        for ((replicas, surge, unavailable), old, new, want) in table {
+            let deployment = deployment(replicas, surge.clone(), unavailable.clone());
+            let max = replicas + super::super::Spec::read(&deployment).max_surge;
+            let sets = [set("old", "old", old, (replicas, max)), set("new", "new", new, (replicas, max))];
+            let want: Vec<(String, i64)> = want.into_iter().map(|(n, s)| (n.to_owned(), s)).collect();
+            assert_eq!(sizes(&deployment, &sets), want, "{replicas} +{surge} -{unavailable} old {old:?} new {new:?}");
+        }
+    }
+
+    #[test]
+    fn a_changed_size_in_mid_rollout_is_shared_in_proportion() {
+        for (replicas, old, new, want) in [
+            // 10 with 3 extra, in the middle: 15 with 4 extra is 19 to share between 8 and 5.
+            (15, 8, 5, vec![("old", 12), ("new", 7)]),
+            (5, 8, 5, vec![("old", 4), ("new", 3)]),
+            (0, 8, 5, vec![("old", 0), ("new", 0)]),
+        ] {
+            let deployment = deployment(replicas, json!("25%"), json!("25%"));
+            let sets = [set("old", "old", (old, old), (10, 13)), set("new", "new", (new, 0), (10, 13))];
+            let mut got = sizes(&deployment, &sets);
+            got.sort_by(|a, b| b.cmp(a));
+            let want: Vec<(String, i64)> = want.into_iter().map(|(n, s)| (n.to_owned(), s)).collect();
+            assert_eq!(got, want, "{replicas}");
+        }
+    }
+}
