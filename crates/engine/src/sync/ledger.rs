@@ -2,7 +2,7 @@
 
 use super::{
     progress::{Mark, OperationPhase, Progress, ResourceResult, ResultCode},
-    step::{Step, StepKey},
+    step::Step,
 };
 use jiff::Timestamp;
 use std::collections::HashMap;
@@ -10,7 +10,8 @@ use tiphys_apimachinery::Object;
 
 pub(super) struct Ledger {
     pub progress: Progress,
-    index: HashMap<StepKey, usize>,
+    /// By the id of the step.
+    index: HashMap<String, usize>,
 }
 
 impl Ledger {
@@ -19,12 +20,12 @@ impl Ledger {
         if progress.notes.op != operation_id {
             progress = Progress::from_results(progress.results, operation_id);
         }
-        let index = progress.results.iter().enumerate().map(|(i, r)| (r.step_key(), i)).collect();
+        let index = progress.results.iter().enumerate().map(|(i, r)| (r.step_key().to_string(), i)).collect();
         Self { progress, index }
     }
 
     pub fn result(&self, step: &Step) -> Option<&ResourceResult> {
-        self.index.get(&step.step_key()).map(|i| &self.progress.results[*i])
+        self.index.get(&step.id).map(|i| &self.progress.results[*i])
     }
 
     pub fn status(&self, step: &Step) -> Option<ResultCode> {
@@ -68,7 +69,7 @@ impl Ledger {
 
     fn write(&mut self, step: &Step, status: Option<ResultCode>, phase: Option<OperationPhase>, message: &str) {
         let results = &mut self.progress.results;
-        let index = *self.index.entry(step.step_key()).or_insert_with(|| {
+        let index = *self.index.entry(step.id.clone()).or_insert_with(|| {
             results.push(ResourceResult {
                 group: step.gvk.group.clone(),
                 version: step.gvk.version.clone(),
@@ -91,15 +92,11 @@ impl Ledger {
     }
 
     pub fn mark(&self, step: &Step) -> Option<&Mark> {
-        // Most operations have none, and the key is a string to build.
-        if self.progress.notes.marks.is_empty() {
-            return None;
-        }
-        self.progress.notes.marks.get(&step.step_key().to_string())
+        self.progress.notes.marks.get(&step.id)
     }
 
     pub fn mark_mut(&mut self, step: &Step) -> &mut Mark {
-        self.progress.notes.marks.entry(step.step_key().to_string()).or_default()
+        self.progress.notes.marks.entry(step.id.clone()).or_default()
     }
 
     /// The mark of the object with this UID; that of another object is replaced.

@@ -10,7 +10,7 @@ use super::{
     plan::SyncPlan,
     progress::{OperationPhase, Progress, ResourceResult, ResultCode, Verdict},
     request::SyncRequest,
-    step::{Action, Step, StepKey, SyncPhase},
+    step::{Action, Step, SyncPhase},
 };
 use crate::types::Health;
 use jiff::Timestamp;
@@ -87,8 +87,9 @@ impl<'a> Run<'a> {
         if !self.ledger.progress.results.iter().any(begun) {
             return;
         }
-        let planned: BTreeSet<StepKey> = self.steps.iter().map(|s| s.step_key()).collect();
-        for result in self.ledger.progress.results.iter_mut().filter(|r| begun(r) && !planned.contains(&r.step_key())) {
+        let planned: BTreeSet<&str> = self.steps.iter().map(|s| s.id.as_str()).collect();
+        let gone = |r: &ResourceResult| !planned.contains(r.step_key().to_string().as_str());
+        for result in self.ledger.progress.results.iter_mut().filter(|r| begun(r) && gone(r)) {
             result.hook_phase = Some(OperationPhase::Succeeded);
         }
     }
@@ -101,11 +102,11 @@ impl<'a> Run<'a> {
     }
 
     fn decide(mut self) -> Decision {
-        if self.request.terminate {
-            return self.terminate();
-        }
         if let Some(verdict) = self.ledger.progress.notes.verdict.clone() {
             return self.conclude(verdict);
+        }
+        if self.request.terminate {
+            return self.terminate();
         }
         if let Some(message) = self.refuse() {
             return self.end(OperationPhase::Failed, message);

@@ -237,6 +237,7 @@ fn unknown_kind(step: &Step) -> Invalid {
 
 fn blank(object: &Object, phase: SyncPhase, action: Action) -> Step {
     Step {
+        id: String::new(),
         phase,
         wave: wave::of(object),
         action,
@@ -304,7 +305,9 @@ fn move_prunes_last(steps: &mut [Step], comparison: &Comparison, request: &SyncR
 fn arrange(steps: Vec<Step>, request: &SyncRequest) -> SyncPlan {
     let mut plan = SyncPlan { revision: request.revision.clone(), dry_run: request.dry_run, ..SyncPlan::default() };
     let mut previous: Option<(SyncPhase, i64)> = None;
-    for step in steps {
+    for mut step in steps {
+        // Only now: sorting may have moved it to another phase.
+        step.id = step.step_key().to_string();
         if let Some(reason) = blocked_reason(&step) {
             plan.blocked.push(Blocked { phase: step.phase, key: step.key.clone(), reason });
         }

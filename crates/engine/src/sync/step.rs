@@ -89,6 +89,8 @@ pub struct Invalid {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
+    /// Names the step and its result: `<group>/<kind>/<namespace>/<name>:<phase>`, see [`StepKey`].
+    pub id: String,
     pub phase: SyncPhase,
     pub wave: i64,
     pub action: Action,

@@ -153,6 +153,24 @@ fn killed_in_every_single_turn_it_ends_the_same() {
 }
 
 #[test]
+fn with_one_plan_for_all_turns_it_ends_the_same() {
+    for make_sim in [rich, failing, refused] {
+        let (expected, _) = run_cut(make_sim(), None, Cut::AfterRecord, true);
+        let mut sim = make_sim();
+        sim.keep_plan();
+        let (got, _) = run_cut(sim, None, Cut::AfterRecord, true);
+        assert_eq!(got, expected);
+        for turn in [5, 12, 16] {
+            let mut sim = make_sim();
+            sim.keep_plan();
+            let (got, was_cut) = run_cut(sim, Some(turn), Cut::AfterEffects, false);
+            assert!(was_cut);
+            assert_eq!(got, expected, "killed in turn {turn}");
+        }
+    }
+}
+
+#[test]
 fn a_hook_created_just_before_a_crash_is_adopted() {
     let mut sim = Sim::new(vec![hook_job("j", "PreSync", "")]);
     sim.turn();

@@ -60,6 +60,8 @@ fn fact_42_what_is_being_deleted_is_not_deleted_again() {
 fn fact_43_confirmation() {
     for (annotation, list) in [("Prune=confirm", vec![]), ("", vec!["Prune=confirm"]), ("Prune=confirm", vec!["Prune=false"])] {
         let mut sim = Sim::new(vec![make("ConfigMap", "c")]).existing(options(make("Pod", "p"), annotation)).sync_options(&list);
+        // The confirmation counts for a plan that was made before it as well.
+        sim.keep_plan();
         assert_eq!(says(&sim.run_to_wait()), "Running: waiting for pruning confirmation of /Pod/p");
         assert!(sim.wet_log().is_empty() && sim.progress.results.is_empty());
         sim.request.prune_confirmed = true;

@@ -109,6 +109,7 @@ pub struct Sim {
     pub created_hooks: BTreeMap<String, usize>,
     /// Names that the cache does not show yet.
     pub unseen: BTreeSet<String>,
+    kept: Option<SyncPlan>,
     uids: Cell<u64>,
 }
 
@@ -150,6 +151,7 @@ impl Sim {
             now,
             created_hooks: BTreeMap::new(),
             unseen: BTreeSet::new(),
+            kept: None,
             uids: Cell::new(0),
         }
     }
@@ -236,7 +238,16 @@ impl Sim {
         }
     }
 
+    /// Keeps the plan as it is now, instead of making it anew in every turn.
+    pub fn keep_plan(&mut self) {
+        self.kept = None;
+        self.kept = Some(self.plan());
+    }
+
     pub fn plan(&self) -> SyncPlan {
+        if let Some(plan) = &self.kept {
+            return plan.clone();
+        }
         let permit = |o: &Object, _namespaced: bool| match self.not_permitted.contains(o.name()) {
             true => Err(format!("resource {}:{} is not permitted in project p", o.group(), o.kind())),
             false => Ok(()),
@@ -251,9 +262,13 @@ impl Sim {
     }
 
     pub fn decide(&self) -> Decision {
+        self.decide_by(&self.plan())
+    }
+
+    fn decide_by(&self, plan: &SyncPlan) -> Decision {
         let live = |key: &ResourceKey| self.world.get(key).filter(|o| !self.unseen.contains(o.name())).cloned().map(Arc::new);
         let health = |o: &Object| self.health_of(o);
-        next(&self.plan(), Observed { live: &live, health: &health }, &self.progress, &self.request, self.now)
+        next(plan, Observed { live: &live, health: &health }, &self.progress, &self.request, self.now)
     }
 
     /// One turn of the caller's loop.
@@ -263,7 +278,7 @@ impl Sim {
 
     pub fn turn_cut(&mut self, cut: Option<Cut>) -> Decision {
         let plan = self.plan();
-        let decision = self.decide();
+        let decision = self.decide_by(&plan);
         self.progress = decision.progress.clone();
         if decision.must_store || decision.effects.is_empty() {
             self.store();
