@@ -37,7 +37,10 @@ impl Assets {
         };
         let mut response = Response::new(Body::new(http_body_util::Full::new(file.bytes.clone())));
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_str(&file.mime).unwrap_or(HeaderValue::from_static("application/octet-stream")));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_str(&file.mime).unwrap_or(HeaderValue::from_static("application/octet-stream")),
+        );
         // Built files have their content's hash in the name; the page itself must be asked for each time.
         let cache = if path.starts_with("assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));

@@ -4,6 +4,7 @@
 //! of calls). It reads and writes records in Kubernetes and reads what the controller publishes; it never imports
 //! controllers, and never decides what to apply.
 
+pub mod adapters;
 pub mod assets;
 pub mod auth;
 pub mod error;

@@ -55,7 +55,10 @@ pub type StoreResult<T> = Result<T, StoreError>;
 #[derive(Clone, Debug)]
 pub enum StoreEvent {
     /// All there are, after a list.
-    Reset { items: Vec<Application>, resource_version: String },
+    Reset {
+        items: Vec<Application>,
+        resource_version: String,
+    },
     Changed(Box<Application>),
     Deleted(Box<Application>),
 }

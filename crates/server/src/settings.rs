@@ -90,7 +90,8 @@ fn session_seconds(text: &str) -> Option<i64> {
 mod tests {
     #[test]
     fn session_durations() {
-        for (text, seconds) in [("24h", Some(86_400)), ("1h30m", Some(5_400)), ("90s", Some(90)), ("", None), ("soon", None), ("0s", None)] {
+        for (text, seconds) in [("24h", Some(86_400)), ("1h30m", Some(5_400)), ("90s", Some(90)), ("", None), ("soon", None), ("0s", None)]
+        {
             assert_eq!(super::session_seconds(text), seconds, "{text:?}");
         }
     }

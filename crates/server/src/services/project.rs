@@ -126,7 +126,8 @@ fn still_permitted(index: &Index, before: &AppProject, after: &AppProject) -> Re
         let lost = |url: &str| spec::source_permitted(before, url) && !spec::source_permitted(after, url);
         sources += usize::from(spec::sources(&app.spec).iter().any(|s| lost(&s.repo_url)));
         let d = &app.spec.destination;
-        let lost = permit::destination(&old, &d.server, &d.name, &d.namespace) && !permit::destination(&new, &d.server, &d.name, &d.namespace);
+        let lost =
+            permit::destination(&old, &d.server, &d.name, &d.namespace) && !permit::destination(&new, &d.server, &d.name, &d.namespace);
         destinations += usize::from(lost);
     }
     let mut parts = Vec::new();
@@ -195,7 +196,10 @@ mod tests {
     #[test]
     fn bad_projects_are_refused_with_the_field() {
         for (spec, want) in [
-            (json!({"destinations": [{"server": "s", "namespace": "n"}, {"server": "s", "namespace": "n"}]}), "destination 's/n' already added"),
+            (
+                json!({"destinations": [{"server": "s", "namespace": "n"}, {"server": "s", "namespace": "n"}]}),
+                "destination 's/n' already added",
+            ),
             (json!({"destinations": [{"server": "!*", "namespace": "n"}]}), "server has an invalid format, '!*'"),
             (json!({"sourceRepos": ["a", "a"]}), "source repository 'a' already added"),
             (json!({"sourceNamespaces": ["x", "x"]}), "source namespace 'x' already added"),

@@ -131,7 +131,9 @@ impl<'de> MapAccess<'de> for Fields {
 mod tests {
     use super::*;
     use serde_json::json;
-    use tiphys_api::rpc::application::{ApplicationCreateRequest, ApplicationQuery, ApplicationResourceDeleteRequest, RevisionMetadataQuery};
+    use tiphys_api::rpc::application::{
+        ApplicationCreateRequest, ApplicationQuery, ApplicationResourceDeleteRequest, RevisionMetadataQuery,
+    };
 
     #[test]
     fn text_becomes_what_the_field_is() {

@@ -161,7 +161,9 @@ fn decode<Q: prost::Message + Default + DeserializeOwned>(request: Request) -> R
         Request::Proto(bytes) => Q::decode(bytes)
             .map(|q| (q, Encoding::Proto))
             .map_err(|e| ApiError::invalid(format!("the request is not a valid message: {e}"))),
-        Request::Json(value) => from_value(value).map(|q| (q, Encoding::Json)).map_err(|e| ApiError::invalid(format!("invalid request: {e}"))),
+        Request::Json(value) => {
+            from_value(value).map(|q| (q, Encoding::Json)).map_err(|e| ApiError::invalid(format!("invalid request: {e}")))
+        }
     }
 }
 

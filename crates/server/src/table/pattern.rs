@@ -1,5 +1,7 @@
 //! Path patterns of REST bindings: `/a/{name}/b`, `{field.sub}`, and `{rest=**}` at the end.
 
+use std::fmt;
+
 /// Variables of a path, decoded, with the dotted field that each fills.
 pub type Bindings = Vec<(String, String)>;
 
@@ -27,6 +29,7 @@ impl Pattern {
         Self(text.trim_start_matches('/').split('/').map(part).collect())
     }
 
+    /// How many variables it has.
     pub fn variables(&self) -> usize {
         self.0.iter().filter(|p| !matches!(p, Part::Literal(_))).count()
     }
@@ -53,6 +56,17 @@ impl Pattern {
             }
         }
         words.next().is_none().then_some(bindings)
+    }
+}
+
+/// As it was written.
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|part| match part {
+            Part::Literal(text) => write!(f, "/{text}"),
+            Part::Variable(name) => write!(f, "/{{{name}}}"),
+            Part::Rest(name) => write!(f, "/{{{name}=**}}"),
+        })
     }
 }
 

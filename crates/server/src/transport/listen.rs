@@ -5,7 +5,10 @@ use crate::server::State;
 use hyper::service::service_fn;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{conn::auto, graceful::{GracefulShutdown, Watcher}},
+    server::{
+        conn::auto,
+        graceful::{GracefulShutdown, Watcher},
+    },
 };
 use std::{io, net::IpAddr, sync::Arc, time::Duration};
 use tokio::{
@@ -73,7 +76,12 @@ where
     let service = service_fn(move |request: http::Request<hyper::body::Incoming>| handle(state.clone(), peer, request.map(Body::new)));
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS);
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(20)).max_concurrent_streams(1024).adaptive_window(true);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(Duration::from_secs(20))
+        .max_concurrent_streams(1024)
+        .adaptive_window(true);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     if let Err(e) = watcher.watch(connection.into_owned()).await {
         tracing::debug!(%peer, error = %e, "connection ended");

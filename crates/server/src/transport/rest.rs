@@ -74,7 +74,12 @@ async fn answer(state: &Arc<State>, source: IpAddr, parts: &Parts, body: Body) -
 }
 
 /// The token to put into the cookie: after a login, a logout, or when it was renewed.
-async fn session_token(call: &Call, _: &Caller, response: &mut Response<Body>, renewed: Option<String>) -> Result<Option<String>, ApiError> {
+async fn session_token(
+    call: &Call,
+    _: &Caller,
+    response: &mut Response<Body>,
+    renewed: Option<String>,
+) -> Result<Option<String>, ApiError> {
     match call.rpc.as_str() {
         LOGOUT => Ok(Some(String::new())),
         LOGIN => {
@@ -92,7 +97,8 @@ async fn read_body(rest: &Rest, body: Body) -> Result<Map<String, Value>, ApiErr
     if rest.body == BodyOf::None {
         return Ok(Map::new());
     }
-    let bytes = Limited::new(body, MAX_REQUEST).collect().await.map_err(|e| ApiError::invalid(format!("cannot read the body: {e}")))?.to_bytes();
+    let bytes =
+        Limited::new(body, MAX_REQUEST).collect().await.map_err(|e| ApiError::invalid(format!("cannot read the body: {e}")))?.to_bytes();
     if bytes.is_empty() {
         return Ok(Map::new());
     }

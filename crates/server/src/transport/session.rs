@@ -42,7 +42,11 @@ fn token(headers: &HeaderMap) -> Option<String> {
         }
     }
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(text).collect::<Vec<_>>().join("; ");
-    cookies.split(';').filter_map(|c| c.trim().split_once('=')).find(|(name, value)| *name == COOKIE && !value.is_empty()).map(|(_, v)| v.to_owned())
+    cookies
+        .split(';')
+        .filter_map(|c| c.trim().split_once('='))
+        .find(|(name, value)| *name == COOKIE && !value.is_empty())
+        .map(|(_, v)| v.to_owned())
 }
 
 /// A Set-Cookie header with the token; an empty token takes the cookie away.

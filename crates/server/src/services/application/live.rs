@@ -150,7 +150,11 @@ pub async fn patch_resource(
     Ok(ApplicationResourceResponse { manifest: patched.to_string() })
 }
 
-pub async fn delete_resource(state: Arc<State>, caller: Caller, q: ApplicationResourceDeleteRequest) -> Result<ApplicationResponse, ApiError> {
+pub async fn delete_resource(
+    state: Arc<State>,
+    caller: Caller,
+    q: ApplicationResourceDeleteRequest,
+) -> Result<ApplicationResponse, ApiError> {
     let how = match (q.orphan.unwrap_or(false), q.force.unwrap_or(false)) {
         (true, _) => Propagation::Orphan,
         (_, true) => Propagation::Force,

@@ -51,7 +51,8 @@ pub async fn pod_logs(
         streams.push(lines);
     }
     let filter = Filter::new(&q);
-    let lines = futures::stream::select_all(streams).filter(move |line| std::future::ready(line.as_ref().map_or(true, |l| filter.matches(&l.content))));
+    let lines = futures::stream::select_all(streams)
+        .filter(move |line| std::future::ready(line.as_ref().map_or(true, |l| filter.matches(&l.content))));
     let last = futures::stream::once(async { Ok(LogEntry { last: true, ..entry("", String::new()) }) });
     Ok(lines.chain(last).boxed())
 }
@@ -64,9 +65,8 @@ fn entry(pod: &str, content: String) -> LogEntry {
 /// The pods of the tree below what the query means.
 fn pods(tree: &ApplicationTree, q: &ApplicationPodLogsQuery) -> Vec<LiveRef> {
     let is = |asked: &Option<String>, have: &str| asked.as_deref().is_none_or(|a| a.is_empty() || a == have);
-    let meant = |r: &ResourceRef| {
-        is(&q.kind, &r.kind) && is(&q.group, &r.group) && is(&q.resource_name, &r.name) && is(&q.namespace, &r.namespace)
-    };
+    let meant =
+        |r: &ResourceRef| is(&q.kind, &r.kind) && is(&q.group, &r.group) && is(&q.resource_name, &r.name) && is(&q.namespace, &r.namespace);
     let mut inside: BTreeSet<&str> = BTreeSet::new();
     // Each round reaches one level down; trees are shallow.
     loop {
@@ -78,7 +78,8 @@ fn pods(tree: &ApplicationTree, q: &ApplicationPodLogsQuery) -> Vec<LiveRef> {
             break;
         }
     }
-    let pods = tree.nodes.iter().map(|n| &n.resource_ref).filter(|r| r.kind == "Pod" && r.group.is_empty() && inside.contains(r.uid.as_str()));
+    let pods =
+        tree.nodes.iter().map(|n| &n.resource_ref).filter(|r| r.kind == "Pod" && r.group.is_empty() && inside.contains(r.uid.as_str()));
     pods.map(|r| LiveRef {
         group: String::new(),
         version: "v1".into(),
@@ -124,7 +125,9 @@ mod tests {
             {"kind": "Pod", "name": "other", "uid": "4"}
         ]}))
         .expect("a tree");
-        let named = |q: serde_json::Value| pods(&tree, &serde_json::from_value(q).expect("a query")).into_iter().map(|p| p.name).collect::<Vec<_>>();
+        let named = |q: serde_json::Value| {
+            pods(&tree, &serde_json::from_value(q).expect("a query")).into_iter().map(|p| p.name).collect::<Vec<_>>()
+        };
         assert_eq!(named(json!({"kind": "Deployment", "group": "apps", "resourceName": "web"})), ["web-1-a"]);
         assert_eq!(named(json!({"kind": "Pod", "resourceName": "other"})), ["other"]);
         assert_eq!(named(json!({})), ["web-1-a", "other"]);
@@ -132,7 +135,9 @@ mod tests {
 
     #[test]
     fn filters() {
-        for (filter, case, line, want) in [("", false, "x", true), ("err", false, "An ERROR", true), ("err", true, "An ERROR", false), ("!err", false, "An ERROR", false)] {
+        for (filter, case, line, want) in
+            [("", false, "x", true), ("err", false, "An ERROR", true), ("err", true, "An ERROR", false), ("!err", false, "An ERROR", false)]
+        {
             let q = ApplicationPodLogsQuery { filter: Some(filter.into()), match_case: Some(case), ..Default::default() };
             assert_eq!(Filter::new(&q).matches(line), want, "{filter} {line}");
         }

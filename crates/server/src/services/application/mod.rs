@@ -19,7 +19,12 @@ use tiphys_engine::spec;
 const BLOCKING: [&str; 2] = ["ComparisonError", "InvalidSpecError"];
 
 /// The Application, read now, and its project. Without a project in the request, what is not there looks as forbidden.
-pub(crate) async fn find(state: &State, namespace: Option<&str>, name: &str, project: Option<&str>) -> Result<(Application, AppProject), ApiError> {
+pub(crate) async fn find(
+    state: &State,
+    namespace: Option<&str>,
+    name: &str,
+    project: Option<&str>,
+) -> Result<(Application, AppProject), ApiError> {
     let project = project.unwrap_or_default();
     let absent = || match project {
         "" => ApiError::denied(),

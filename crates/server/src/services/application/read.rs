@@ -1,13 +1,7 @@
 //! List, Get, sync windows, links and revisions.
 
 use super::{find, validate};
-use crate::{
-    ApiError, Code,
-    auth::Caller,
-    index::version,
-    server::State,
-    services::repository::repository,
-};
+use crate::{ApiError, Code, auth::Caller, index::version, server::State, services::repository::repository};
 use serde_json::json;
 use std::sync::Arc;
 use tiphys_api::{
@@ -16,7 +10,8 @@ use tiphys_api::{
     constants::REFRESH,
     repository::RevisionMetadata,
     rpc::application::{
-        ApplicationQuery, ApplicationSyncWindowsQuery, ApplicationSyncWindowsResponse, LinksResponse, ListAppLinksRequest, RevisionMetadataQuery,
+        ApplicationQuery, ApplicationSyncWindowsQuery, ApplicationSyncWindowsResponse, LinksResponse, ListAppLinksRequest,
+        RevisionMetadataQuery,
     },
     source::ApplicationSource,
 };
@@ -121,7 +116,8 @@ pub async fn links(state: Arc<State>, _: Caller, q: ListAppLinksRequest) -> Resu
 
 pub async fn revision_metadata(state: Arc<State>, _: Caller, q: RevisionMetadataQuery) -> Result<RevisionMetadata, ApiError> {
     let (app, project) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
-    let source = source_of(&app, q.source_index, q.version_id).map_err(|e| e.context("error getting app source by source index and version ID"))?;
+    let source =
+        source_of(&app, q.source_index, q.version_id).map_err(|e| e.context("error getting app source by source index and version ID"))?;
     validate::permitted(&project, &source.repo_url)?;
     let repository = repository(&state, &source.repo_url, spec::project_name(&app)).await?;
     state.sources.metadata(&repository, &q.revision).await

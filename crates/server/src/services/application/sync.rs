@@ -1,13 +1,7 @@
 //! Sync, Rollback and TerminateOperation: they set or end the Application's `operation`, which the controller carries out.
 
 use super::{audit, find, syncs_itself, validate};
-use crate::{
-    ApiError,
-    auth::Caller,
-    ports::StoreError,
-    server::State,
-    services::repository::repository,
-};
+use crate::{ApiError, auth::Caller, ports::StoreError, server::State, services::repository::repository};
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use tiphys_api::{
@@ -172,9 +166,7 @@ pub async fn rollback(state: Arc<State>, caller: Caller, q: ApplicationRollbackR
         ApiError::invalid(format!("application {}/{} does not have deployment with id {}", app.metadata.namespace, app.metadata.name, q.id))
     })?;
     if deployed.source == ApplicationSource::default() && deployed.sources.is_empty() {
-        return Err(ApiError::precondition(
-            "cannot rollback to revision deployed with Argo CD v0.11 or lower. sync to revision instead.",
-        ));
+        return Err(ApiError::precondition("cannot rollback to revision deployed with Argo CD v0.11 or lower. sync to revision instead."));
     }
     let operation = Operation {
         sync: Some(SyncOperation {

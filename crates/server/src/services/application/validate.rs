@@ -1,11 +1,6 @@
 //! Whether an Application may be stored: its fields, its project's permissions, its repository. Normalises it too.
 
-use crate::{
-    ApiError,
-    ports::RenderRequest,
-    server::State,
-    services::repository::repository,
-};
+use crate::{ApiError, ports::RenderRequest, server::State, services::repository::repository};
 use std::collections::BTreeSet;
 use tiphys_api::{AppProject, Application, application::ApplicationSpec, source::ApplicationSource};
 use tiphys_engine::{
@@ -29,7 +24,11 @@ pub async fn validate_and_normalize(state: &State, app: &mut Application, projec
         .map_err(|why| ApiError::invalid(format!("application destination spec for {name} is invalid: {why}")))?;
     let refuse = |conditions: Vec<Condition>| {
         let lines: Vec<_> = conditions.iter().map(|c| format!("{:?}: {}", c.kind, c.message)).collect();
-        if lines.is_empty() { Ok(()) } else { Err(ApiError::invalid(format!("application spec for {name} is invalid: {}", lines.join(";")))) }
+        if lines.is_empty() {
+            Ok(())
+        } else {
+            Err(ApiError::invalid(format!("application spec for {name} is invalid: {}", lines.join(";"))))
+        }
     };
     // Permissions come first: a source that is not permitted is not even contacted.
     refuse(spec::validate(&app.spec, project, &clusters))?;
@@ -85,7 +84,10 @@ pub fn permitted(project: &AppProject, url: &str) -> Result<(), ApiError> {
     if spec::source_permitted(project, url) {
         return Ok(());
     }
-    Err(ApiError::new(crate::Code::PermissionDenied, format!("application repo {url} is not permitted in project '{}'", project.metadata.name)))
+    Err(ApiError::new(
+        crate::Code::PermissionDenied,
+        format!("application repo {url} is not permitted in project '{}'", project.metadata.name),
+    ))
 }
 
 /// The default project is named, and what says nothing is left out.

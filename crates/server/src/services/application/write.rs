@@ -1,12 +1,7 @@
 //! Create, Update, UpdateSpec and Patch.
 
 use super::{audit, find, project_of, validate::validate_and_normalize};
-use crate::{
-    ApiError, Code,
-    auth::Caller,
-    ports::StoreError,
-    server::State,
-};
+use crate::{ApiError, Code, auth::Caller, ports::StoreError, server::State};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_api::{
@@ -45,9 +40,11 @@ pub async fn create(state: Arc<State>, caller: Caller, q: ApplicationCreateReque
 /// Creating the same again is fine; something else only with `upsert`.
 async fn exists(state: &State, caller: &Caller, app: Application, upsert: bool) -> Result<Application, ApiError> {
     let m = &app.metadata;
-    let existing = state.store.get_app(&m.namespace, &m.name).await.map_err(|e| {
-        ApiError::internal(format!("unable to check existing application details ({}): {e}", m.namespace))
-    })?;
+    let existing = state
+        .store
+        .get_app(&m.namespace, &m.name)
+        .await
+        .map_err(|e| ApiError::internal(format!("unable to check existing application details ({}): {e}", m.namespace)))?;
     let have = &existing.metadata;
     let same = existing.spec == app.spec && have.labels == m.labels && have.annotations == m.annotations && have.finalizers == m.finalizers;
     if same {
@@ -60,7 +57,13 @@ async fn exists(state: &State, caller: &Caller, app: Application, upsert: bool) 
 }
 
 /// Stores the specification and the metadata that is the user's. `merge` keeps labels and annotations that are not named.
-async fn replace(state: &State, caller: &Caller, mut current: Application, new: &Application, merge: bool) -> Result<Application, ApiError> {
+async fn replace(
+    state: &State,
+    caller: &Caller,
+    mut current: Application,
+    new: &Application,
+    merge: bool,
+) -> Result<Application, ApiError> {
     for _ in 0..TRIES {
         let patch = changes(&current, new, merge)?;
         let m = &current.metadata;
@@ -71,7 +74,8 @@ async fn replace(state: &State, caller: &Caller, mut current: Application, new: 
                 return Ok(updated);
             }
             Err(StoreError::Conflict(_)) => {
-                current = state.store.get_app(&m.namespace, &m.name).await.map_err(|e| ApiError::from(e).context("error getting application"))?;
+                current =
+                    state.store.get_app(&m.namespace, &m.name).await.map_err(|e| ApiError::from(e).context("error getting application"))?;
             }
             Err(e) => return Err(e.into()),
         }
@@ -81,9 +85,7 @@ async fn replace(state: &State, caller: &Caller, mut current: Application, new: 
 
 /// A merge patch from one to the other, valid for the version that was read only.
 fn changes(current: &Application, new: &Application, merge: bool) -> Result<Value, ApiError> {
-    let part = |app: &Application| {
-        json!({"spec": app.spec, "metadata": {"labels": app.metadata.labels, "annotations": app.metadata.annotations, "finalizers": app.metadata.finalizers}})
-    };
+    let part = |app: &Application| json!({"spec": app.spec, "metadata": {"labels": app.metadata.labels, "annotations": app.metadata.annotations, "finalizers": app.metadata.finalizers}});
     let mut wanted = new.clone();
     if merge {
         let with = |old: &std::collections::BTreeMap<String, String>, new| old.clone().into_iter().chain(new).collect();
@@ -97,7 +99,13 @@ fn changes(current: &Application, new: &Application, merge: bool) -> Result<Valu
 }
 
 /// What Update, UpdateSpec and Patch do alike.
-async fn validate_and_update(state: &State, caller: &Caller, mut new: Application, deep: bool, project: Option<&str>) -> Result<Application, ApiError> {
+async fn validate_and_update(
+    state: &State,
+    caller: &Caller,
+    mut new: Application,
+    deep: bool,
+    project: Option<&str>,
+) -> Result<Application, ApiError> {
     let (current, old_project) = find(state, Some(&new.metadata.namespace), &new.metadata.name, project).await?;
     let project = if current.spec.project == new.spec.project { old_project } else { project_of(state, &new).await? };
     validate_and_normalize(state, &mut new, &project, deep).await.map_err(|e| e.context("error validating and normalizing app"))?;
@@ -124,10 +132,13 @@ pub async fn patch(state: Arc<State>, caller: Caller, q: ApplicationPatchRequest
     let bad = |doing: &str, e: patch::PatchError| ApiError::invalid(format!("{doing}: {e}"));
     let after = match q.patch_type.as_str() {
         "json" | "" => patch::json::apply(&before, &read("decoding json patch")?).map_err(|e| bad("error applying patch", e))?,
-        "merge" => patch::json_merge::apply(&before, &read("calculating merge patch")?).map_err(|e| bad("error calculating merge patch", e))?,
+        "merge" => {
+            patch::json_merge::apply(&before, &read("calculating merge patch")?).map_err(|e| bad("error calculating merge patch", e))?
+        }
         other => return Err(ApiError::invalid(format!("Patch type '{other}' is not supported"))),
     };
-    let mut patched: Application = serde_json::from_value(after).map_err(|e| ApiError::invalid(format!("error unmarshaling patched app: {e}")))?;
+    let mut patched: Application =
+        serde_json::from_value(after).map_err(|e| ApiError::invalid(format!("error unmarshaling patched app: {e}")))?;
     // A patch changes this Application, not another.
     (patched.metadata.name, patched.metadata.namespace) = (app.metadata.name, app.metadata.namespace);
     validate_and_update(&state, &caller, patched, true, q.project.as_deref()).await

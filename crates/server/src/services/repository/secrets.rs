@@ -114,7 +114,13 @@ pub async fn repository(state: &State, url: &str, project: &str) -> Result<Repos
 
 /// Adds the credentials of the longest URL prefix, to a repository that has none.
 pub async fn with_inherited(state: &State, mut repository: Repository) -> Result<Repository, ApiError> {
-    let own = [&repository.password, &repository.bearer_token, &repository.ssh_private_key, &repository.tls_client_cert_data, &repository.github_app_private_key];
+    let own = [
+        &repository.password,
+        &repository.bearer_token,
+        &repository.ssh_private_key,
+        &repository.tls_client_cert_data,
+        &repository.github_app_private_key,
+    ];
     if own.iter().any(|s| !s.is_empty()) || !repository.username.is_empty() {
         return Ok(repository);
     }

@@ -1,0 +1,280 @@
+//! [`ClusterLive`]: what the controller publishes, and live objects of the destination clusters.
+
+use crate::{
+    ApiError, Code,
+    ports::{Live, LiveRef, LogOptions, Propagation},
+};
+use async_trait::async_trait;
+use bytes::BytesMut;
+use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tiphys_api::{
+    Application,
+    cluster::{Cluster, ClusterInfo, ConnectionState},
+    resource::{ApplicationTree, ResourceDiff},
+    rpc::{application::LogEntry, events::EventList},
+};
+use tiphys_apimachinery::Gvk;
+use tiphys_cluster::{
+    AppKey, AppStates, Kind, Records,
+    clusters::{Clusters, LiveCluster},
+    request::{Call, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, encode, push_query},
+};
+use tiphys_engine::spec::{self, Destination};
+
+/// A log line is cut when it is longer.
+const MAX_LINE: usize = 256 * 1024;
+
+pub struct ClusterLive {
+    records: Records,
+    clusters: Clusters,
+    states: AppStates,
+}
+
+impl ClusterLive {
+    pub fn new(records: Records, clusters: Clusters, states: AppStates) -> Self {
+        Self { records, clusters, states }
+    }
+
+    /// All destinations, the control plane's own cluster first.
+    fn destinations(&self) -> Vec<Destination> {
+        let settings = self.records.settings();
+        let named = settings.clusters.iter().map(|c| Destination { server: c.server.clone(), name: c.name.clone() });
+        let own = spec::in_cluster();
+        let implicit = settings.in_cluster_enabled() && !settings.clusters.iter().any(|c| c.server == own.server);
+        implicit.then_some(own).into_iter().chain(named).collect()
+    }
+
+    async fn cluster_of(&self, app: &Application) -> Result<Arc<LiveCluster>, ApiError> {
+        let destination = spec::destination(&app.spec.destination, &self.destinations()).map_err(ApiError::plain)?;
+        let opened = self.clusters.get(&destination).await;
+        opened.map_err(|why| ApiError::new(Code::Unavailable, why).context("error getting application cluster config"))
+    }
+
+    async fn located(&self, app: &Application, object: &LiveRef) -> Result<(Arc<LiveCluster>, Arc<Kind>), ApiError> {
+        let cluster = self.cluster_of(app).await?;
+        let kind = cluster.cache.discovery().resolve(&gvk(object)).await?;
+        Ok((cluster, kind))
+    }
+}
+
+fn gvk(object: &LiveRef) -> Gvk {
+    Gvk::new(&object.group, &object.version, &object.kind)
+}
+
+fn key(app: &Application) -> AppKey {
+    AppKey::new(&app.metadata.namespace, &app.metadata.name)
+}
+
+#[async_trait]
+impl Live for ClusterLive {
+    async fn managed_resources(&self, app: &Application) -> Option<Arc<Vec<ResourceDiff>>> {
+        self.states.get(&key(app)).map(|state| Arc::new(state.managed()))
+    }
+
+    async fn tree(&self, app: &Application) -> Option<Arc<ApplicationTree>> {
+        self.states.get(&key(app)).map(|state| state.tree.clone())
+    }
+
+    fn watch_tree(&self, app: &Application) -> BoxStream<'static, Arc<ApplicationTree>> {
+        let states = self.states.subscribe(&key(app));
+        let changes = futures::stream::unfold((states, true), |(mut states, first)| async move {
+            if !first {
+                states.changed().await.ok()?;
+            }
+            let state = states.borrow_and_update().clone();
+            Some((state, (states, false)))
+        });
+        changes.filter_map(|state| std::future::ready((state.generation > 0).then(|| state.tree.clone()))).boxed()
+    }
+
+    async fn get(&self, app: &Application, object: &LiveRef) -> Result<Value, ApiError> {
+        let cluster = self.cluster_of(app).await?;
+        let found = cluster.cache.get_as(&gvk(object), &object.namespace, &object.name).await?;
+        let absent = || ApiError::not_found(format!("{} {:?} not found", object.kind, object.name));
+        found.map(tiphys_apimachinery::Object::into_value).ok_or_else(absent)
+    }
+
+    async fn delete(&self, app: &Application, object: &LiveRef, how: Propagation) -> Result<(), ApiError> {
+        let (cluster, kind) = self.located(app, object).await?;
+        let (policy, grace) = match how {
+            Propagation::Foreground => ("Foreground", None),
+            Propagation::Background => ("Background", None),
+            Propagation::Force => ("Background", Some(0)),
+            Propagation::Orphan => ("Orphan", None),
+        };
+        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
+        if let Some(seconds) = grace {
+            options["gracePeriodSeconds"] = seconds.into();
+        }
+        let call = Call::new(Method::DELETE, kind.object_path(&object.namespace, &object.name)).with_body(JSON, options.to_string());
+        cluster.cache.discovery().cluster().http().send(&call).await?;
+        Ok(())
+    }
+
+    async fn patch(&self, app: &Application, object: &LiveRef, patch: &str, patch_type: &str) -> Result<Value, ApiError> {
+        let content_type = match patch_type {
+            JSON_PATCH => JSON_PATCH,
+            MERGE_PATCH => MERGE_PATCH,
+            STRATEGIC_MERGE_PATCH => STRATEGIC_MERGE_PATCH,
+            other => return Err(ApiError::invalid(format!("Patch type '{other}' is not supported"))),
+        };
+        let (cluster, kind) = self.located(app, object).await?;
+        let call = Call::new(Method::PATCH, kind.object_path(&object.namespace, &object.name)).with_body(content_type, patch.to_owned());
+        Ok(cluster.cache.discovery().cluster().http().json(&call).await?)
+    }
+
+    async fn events(&self, app: &Application, namespace: &str, field_selector: &str) -> Result<EventList, ApiError> {
+        let cluster = self.cluster_of(app).await?;
+        super::events(cluster.cache.discovery().cluster(), namespace, field_selector).await
+    }
+
+    async fn logs(
+        &self,
+        app: &Application,
+        pod: &LiveRef,
+        options: &LogOptions,
+    ) -> Result<BoxStream<'static, Result<LogEntry, ApiError>>, ApiError> {
+        let cluster = self.cluster_of(app).await?;
+        let mut query = String::from("timestamps=true");
+        let text = |flag: bool| if flag { "true".to_owned() } else { String::new() };
+        let number = |n: Option<i64>| n.map(|n| n.to_string()).unwrap_or_default();
+        for (name, value) in [
+            ("container", options.container.clone()),
+            ("follow", text(options.follow)),
+            ("previous", text(options.previous)),
+            ("sinceSeconds", number(options.since_seconds)),
+            ("tailLines", number(options.tail_lines)),
+        ] {
+            if !value.is_empty() {
+                push_query(&mut query, name, &value);
+            }
+        }
+        let path = format!("/api/v1/namespaces/{}/pods/{}/log?{query}", encode(&pod.namespace), encode(&pod.name));
+        let request = Request::get(path).body(kube::client::Body::empty()).map_err(|e| ApiError::internal(e.to_string()))?;
+        let failed = |e: &dyn std::fmt::Display| ApiError::new(Code::Unavailable, format!("cannot read the log of {}: {e}", pod.name));
+        let response = cluster.cache.discovery().cluster().client().send(request).await.map_err(|e| failed(&e))?;
+        let (status, body) = (response.status(), response.into_body());
+        if !status.is_success() {
+            let bytes = body.collect().await.map_err(|e| failed(&e))?.to_bytes();
+            let said: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            return Err(failed(&said["message"].as_str().unwrap_or(status.as_str())));
+        }
+        let chunks = body.into_data_stream().map_err(|e| std::io::Error::other(e.to_string())).boxed();
+        Ok(lines(chunks, pod.name.clone()))
+    }
+
+    async fn clusters(&self) -> Result<Vec<Cluster>, ApiError> {
+        let settings = self.records.settings();
+        let open = self.clusters.list();
+        let describe = |destination: Destination| {
+            let live = open.iter().find(|c| c.destination.server == destination.server);
+            let stored = settings.clusters.iter().find(|c| c.server == destination.server);
+            Cluster {
+                info: live.map_or_else(unknown, |c| info(c)),
+                namespaces: stored.map(|c| c.namespaces.clone()).unwrap_or_default(),
+                cluster_resources: stored.is_some_and(|c| c.cluster_resources),
+                project: stored.map(|c| c.project.clone()).unwrap_or_default(),
+                shard: stored.and_then(|c| c.shard),
+                server: destination.server,
+                name: destination.name,
+                ..Default::default()
+            }
+        };
+        Ok(self.destinations().into_iter().map(describe).collect())
+    }
+}
+
+/// What is known of a cluster that nothing was deployed to yet.
+fn unknown() -> ClusterInfo {
+    let message = "Cluster has no applications and is not being monitored.".to_owned();
+    let connection_state = ConnectionState { status: "Unknown".into(), message, attempted_at: Some(Timestamp::now().into()) };
+    ClusterInfo { connection_state, ..Default::default() }
+}
+
+fn info(cluster: &LiveCluster) -> ClusterInfo {
+    let stats = cluster.cache.stats();
+    let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let mut info = ClusterInfo {
+        connection_state: ConnectionState {
+            status: "Successful".into(),
+            message: String::new(),
+            attempted_at: Some(Timestamp::now().into()),
+        },
+        server_version: cluster.cache.discovery().cluster().version().short(),
+        api_versions: cluster.cache.kinds().api_versions(),
+        ..Default::default()
+    };
+    info.cache_info.resources_count = count(stats.objects);
+    info.cache_info.apis_count = count(stats.kinds);
+    info
+}
+
+/// Lines of a log with `timestamps=true`, each with its time.
+fn lines(chunks: BoxStream<'static, Result<bytes::Bytes, std::io::Error>>, pod: String) -> BoxStream<'static, Result<LogEntry, ApiError>> {
+    futures::stream::unfold((chunks, BytesMut::new(), false), move |(mut chunks, mut buffer, mut ended)| {
+        let pod = pod.clone();
+        async move {
+            loop {
+                if let Some(end) = buffer.iter().position(|b| *b == b'\n') {
+                    let line = buffer.split_to(end + 1);
+                    return Some((Ok(entry(&line[..end], &pod)), (chunks, buffer, ended)));
+                }
+                if buffer.len() > MAX_LINE || (ended && !buffer.is_empty()) {
+                    let line = buffer.split();
+                    return Some((Ok(entry(&line, &pod)), (chunks, buffer, ended)));
+                }
+                if ended {
+                    return None;
+                }
+                match chunks.next().await {
+                    Some(Ok(chunk)) => buffer.extend_from_slice(&chunk),
+                    Some(Err(e)) => {
+                        let e = ApiError::new(Code::Unavailable, format!("the log of {pod} broke off: {e}"));
+                        return Some((Err(e), (chunks, BytesMut::new(), true)));
+                    }
+                    None => ended = true,
+                }
+            }
+        }
+    })
+    .boxed()
+}
+
+fn entry(line: &[u8], pod: &str) -> LogEntry {
+    let line = String::from_utf8_lossy(line);
+    let line = line.trim_end_matches('\r');
+    let timed = line.split_once(' ').and_then(|(time, rest)| Some((time, time.parse::<Timestamp>().ok()?, rest)));
+    let (time_text, time, content) = match timed {
+        Some((text, time, rest)) => (text.to_owned(), time, rest),
+        None => {
+            let now = Timestamp::now();
+            (now.to_string(), now, line)
+        }
+    };
+    LogEntry {
+        content: content.to_owned(),
+        time_stamp: Some(time.into()),
+        last: false,
+        time_stamp_str: time_text,
+        pod_name: pod.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_log_comes_in_lines_whatever_the_chunks() {
+        let chunks = ["2026-01-02T03:04:05.678Z one\n2026-01-02T03:0", "4:06Z two\nno time", ""];
+        let chunks = futures::stream::iter(chunks.map(|c| Ok(bytes::Bytes::from(c)))).boxed();
+        let read: Vec<_> = lines(chunks, "p".into()).map(|l| l.expect("a line")).collect().await;
+        assert_eq!(read.iter().map(|l| l.content.as_str()).collect::<Vec<_>>(), ["one", "two", "no time"]);
+        assert_eq!(read[0].time_stamp_str, "2026-01-02T03:04:05.678Z");
+    }
+}

@@ -1,0 +1,253 @@
+//! [`RecordStore`]: Applications, projects, settings and Secrets through `cluster::records`.
+
+use crate::ports::{EventRecord, SecretRecord, Store, StoreError, StoreEvent, StoreResult};
+use async_trait::async_trait;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use futures::{StreamExt as _, stream::BoxStream};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeMap, sync::Arc};
+use tiphys_api::{
+    AppProject, Application,
+    constants::{API_VERSION, SECRET_TYPE_LABEL},
+    rpc::events::EventList,
+};
+use tiphys_apimachinery::{Gvk, Object};
+use tiphys_cluster::{
+    Cluster, Deed, Error, Records,
+    records::{Event, EventTarget, Events, Record, RecordChange},
+};
+use tokio::sync::broadcast::{self, error::RecvError};
+
+const COMPONENT: &str = "argocd-server";
+
+/// The records of one control plane.
+pub struct RecordStore {
+    records: Records,
+    events: Events,
+}
+
+impl RecordStore {
+    pub fn new(records: Records) -> Self {
+        Self { events: records.events(COMPONENT), records }
+    }
+
+    fn cluster(&self) -> &Cluster {
+        &self.records.cluster
+    }
+}
+
+impl From<Error> for StoreError {
+    fn from(e: Error) -> Self {
+        let text = e.to_string();
+        match e.code() {
+            _ if e.is_already_exists() => Self::AlreadyExists(text),
+            _ if e.is_conflict() => Self::Conflict(text),
+            Some(404) => Self::NotFound(text),
+            Some(401 | 403) => Self::Forbidden(text),
+            Some(400..=499) => Self::Invalid(text),
+            _ => Self::Unavailable(text),
+        }
+    }
+}
+
+/// As clients get it: without what every Application and project says of its kind.
+trait Bare: DeserializeOwned + Serialize + Clone + Send + Sync + 'static {
+    const KIND: &'static str;
+    fn bare(self) -> Self;
+}
+
+impl Bare for Application {
+    const KIND: &'static str = "Application";
+    fn bare(mut self) -> Self {
+        (self.api_version, self.kind) = Default::default();
+        self
+    }
+}
+
+impl Bare for AppProject {
+    const KIND: &'static str = "AppProject";
+    fn bare(mut self) -> Self {
+        (self.api_version, self.kind) = Default::default();
+        self
+    }
+}
+
+fn typed<T: Bare>(record: &Record<T>) -> StoreResult<T> {
+    record.value().map(|value| T::clone(&value).bare()).map_err(StoreError::Invalid)
+}
+
+/// A list leaves out what cannot be read; the reason is in the log.
+fn readable<T: Bare>(record: &Record<T>) -> Option<T> {
+    typed(record).inspect_err(|e| tracing::warn!(error = %e, "a record is left out")).ok()
+}
+
+fn object<T: Bare>(value: &T, namespace: &str) -> StoreResult<Object> {
+    let mut value = serde_json::to_value(value).map_err(|e| StoreError::Invalid(e.to_string()))?;
+    value["apiVersion"] = API_VERSION.into();
+    value["kind"] = T::KIND.into();
+    if value["metadata"]["namespace"].as_str().is_none_or(str::is_empty) {
+        value["metadata"]["namespace"] = namespace.into();
+    }
+    Object::from_value(value).map_err(|e| StoreError::Invalid(e.to_string()))
+}
+
+/// An Application that was not compared has no status; an empty one would not satisfy the CRD of Argo CD.
+fn without_empty_status(mut object: Object, app: &Application) -> Object {
+    if app.status == Default::default() {
+        object.0.remove("status");
+    }
+    object
+}
+
+fn secret_record(object: &Object) -> SecretRecord {
+    let texts = |pointer: &str| -> BTreeMap<String, String> {
+        let map = object.metadata(pointer).and_then(Value::as_object);
+        map.into_iter().flatten().filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect()
+    };
+    let data = object.0.get("data").and_then(Value::as_object);
+    SecretRecord {
+        name: object.name().to_owned(),
+        labels: texts("labels"),
+        annotations: texts("annotations"),
+        data: data.into_iter().flatten().filter_map(|(k, v)| Some((k.clone(), STANDARD.decode(v.as_str()?).ok()?))).collect(),
+    }
+}
+
+#[async_trait]
+impl Store for RecordStore {
+    async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application> {
+        match self.records.applications.fetch(namespace, name).await? {
+            Some(record) => typed(&record),
+            None => Err(StoreError::NotFound(format!("applications.argoproj.io {name:?} not found"))),
+        }
+    }
+
+    async fn create_app(&self, app: &Application) -> StoreResult<Application> {
+        let object = without_empty_status(object(app, &self.records.namespace)?, app);
+        typed(&*self.records.applications.create(&object).await?)
+    }
+
+    async fn patch_app(&self, namespace: &str, name: &str, patch: &Value) -> StoreResult<Application> {
+        typed(&*self.records.applications.merge_patch(namespace, name, patch).await?)
+    }
+
+    async fn delete_app(&self, namespace: &str, name: &str) -> StoreResult<()> {
+        Ok(self.records.applications.delete(namespace, name, "", "").await?)
+    }
+
+    fn watch_apps(&self) -> BoxStream<'static, StoreEvent> {
+        let applications = self.records.applications.clone();
+        let changes: Option<broadcast::Receiver<Arc<RecordChange<Application>>>> = None;
+        futures::stream::unfold((applications, changes), |(applications, mut changes)| async move {
+            loop {
+                let Some(receiver) = &mut changes else {
+                    while let Err(e) = applications.wait_ready().await {
+                        tracing::warn!(error = %e, "the Applications cannot be read");
+                        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+                    }
+                    changes = Some(applications.changes());
+                    let items = applications.list().iter().filter_map(|r| readable(r)).collect();
+                    let resource_version = applications.position().to_string();
+                    return Some((StoreEvent::Reset { items, resource_version }, (applications, changes)));
+                };
+                match receiver.recv().await {
+                    Ok(change) => {
+                        if let Some(app) = readable(&change.record) {
+                            let event = match change.deed {
+                                Deed::Deleted => StoreEvent::Deleted(Box::new(app)),
+                                Deed::Added | Deed::Modified => StoreEvent::Changed(Box::new(app)),
+                            };
+                            return Some((event, (applications, changes)));
+                        }
+                    }
+                    Err(RecvError::Lagged(_)) => changes = None,
+                    Err(RecvError::Closed) => return None,
+                }
+            }
+        })
+        .boxed()
+    }
+
+    async fn list_projects(&self) -> StoreResult<Vec<AppProject>> {
+        Ok(self.records.projects.list().iter().filter_map(|r| readable(r)).collect())
+    }
+
+    async fn get_project(&self, name: &str) -> StoreResult<AppProject> {
+        let known = self.records.projects.get(&self.records.namespace, name);
+        let found = match known {
+            Some(record) => Some(record),
+            None => self.records.projects.fetch(&self.records.namespace, name).await?,
+        };
+        match found {
+            Some(record) => typed(&record),
+            None => Err(StoreError::NotFound(format!("appprojects.argoproj.io {name:?} not found"))),
+        }
+    }
+
+    async fn create_project(&self, project: &AppProject) -> StoreResult<AppProject> {
+        typed(&*self.records.projects.create(&object(project, &self.records.namespace)?).await?)
+    }
+
+    async fn update_project(&self, project: &AppProject) -> StoreResult<AppProject> {
+        typed(&*self.records.projects.update(&object(project, &self.records.namespace)?).await?)
+    }
+
+    async fn delete_project(&self, name: &str) -> StoreResult<()> {
+        Ok(self.records.projects.delete(&self.records.namespace, name, "", "").await?)
+    }
+
+    async fn config_map(&self, name: &str) -> StoreResult<BTreeMap<String, String>> {
+        let record = self.records.config_maps.get(&self.records.namespace, name);
+        let data = record.as_ref().and_then(|r| r.object.0.get("data")).and_then(Value::as_object);
+        Ok(data.into_iter().flatten().filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect())
+    }
+
+    async fn secret(&self, name: &str) -> StoreResult<SecretRecord> {
+        let record = self.records.secrets.get(&self.records.namespace, name);
+        record.map(|r| secret_record(&r.object)).ok_or_else(|| StoreError::NotFound(format!("secrets {name:?} not found")))
+    }
+
+    async fn secrets_of_type(&self, secret_type: &str) -> StoreResult<Vec<SecretRecord>> {
+        let all = self.records.secrets.list();
+        Ok(all.iter().filter(|r| r.object.label(SECRET_TYPE_LABEL) == Some(secret_type)).map(|r| secret_record(&r.object)).collect())
+    }
+
+    async fn put_secret(&self, secret: &SecretRecord) -> StoreResult<()> {
+        let (namespace, store) = (&self.records.namespace, &self.records.secrets);
+        let mut data: Map<String, Value> = secret.data.iter().map(|(k, v)| (k.clone(), STANDARD.encode(v).into())).collect();
+        let metadata = json!({"name": secret.name, "namespace": namespace, "labels": secret.labels, "annotations": secret.annotations});
+        if let Some(before) = store.fetch(namespace, &secret.name).await? {
+            for key in before.object.0.get("data").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+                data.entry(key.clone()).or_insert(Value::Null);
+            }
+            store.merge_patch(namespace, &secret.name, &json!({"metadata": metadata, "data": data})).await?;
+            return Ok(());
+        }
+        let new = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": data});
+        store.create(&Object::from_value(new).map_err(|e| StoreError::Invalid(e.to_string()))?).await?;
+        Ok(())
+    }
+
+    async fn delete_secret(&self, name: &str) -> StoreResult<()> {
+        Ok(self.records.secrets.delete(&self.records.namespace, name, "", "").await?)
+    }
+
+    async fn record_event(&self, event: EventRecord) -> StoreResult<()> {
+        let target = EventTarget {
+            gvk: Gvk::new(tiphys_api::constants::GROUP, tiphys_api::constants::VERSION, event.api_kind),
+            namespace: event.namespace,
+            name: event.name,
+            uid: event.uid,
+            resource_version: event.resource_version,
+        };
+        let annotated = event.annotations.iter().fold(Event::new(target, event.reason, event.message), |e, (k, v)| e.annotation(k, v));
+        // The caller does not wait for it.
+        self.events.record(annotated);
+        Ok(())
+    }
+
+    async fn events(&self, namespace: &str, field_selector: &str) -> StoreResult<EventList> {
+        super::events(self.cluster(), namespace, field_selector).await.map_err(|e| StoreError::Unavailable(e.message))
+    }
+}

@@ -1,0 +1,135 @@
+//! Who may call what.
+
+mod common;
+
+use bytes::Bytes;
+use common::{PASSWORD, World};
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
+use tiphys_api::{meta::Empty, rpc::version::VersionMessage};
+use tiphys_server::{Table, auth::Claims, table::Access};
+
+fn expired() -> String {
+    let claims = Claims::session("admin", 60, jiff::Timestamp::now() - jiff::SignedDuration::from_hours(2));
+    let key = jsonwebtoken::EncodingKey::from_secret(b"signing key");
+    jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).expect("it signs")
+}
+
+/// A path of the call with something for each variable.
+fn example_path(rest: &tiphys_server::table::Rest) -> String {
+    rest.pattern.to_string().split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect::<Vec<_>>().join("/")
+}
+
+#[tokio::test]
+async fn every_route_wants_a_session_that_is_valid() {
+    let world = World::start().await;
+    let expired = expired();
+    let mut checked = 0;
+    for call in Table::new().calls().iter().filter(|c| c.access == Access::Session) {
+        for rest in &call.rest {
+            for (token, why) in
+                [(None, "no session information"), (Some("garbage.garbage.garbage"), "invalid session"), (Some(&*expired), "expired")]
+            {
+                let mut request =
+                    Request::builder().method(rest.method.clone()).uri(example_path(rest)).header("content-type", "application/json");
+                if let Some(token) = token {
+                    request = request.header("authorization", format!("Bearer {token}"));
+                }
+                let response = world.send(request.body(Full::new(Bytes::from("{}"))).expect("a request")).await;
+                assert_eq!(response.status(), 401, "{} {token:?}", call.rpc);
+                let body: Value = serde_json::from_slice(&response.into_body().collect().await.expect("a body").to_bytes()).expect("JSON");
+                assert_eq!(body["code"], 16);
+                assert!(body["error"].as_str().expect("text").contains(why), "{} {body}", call.rpc);
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 300, "{checked}");
+}
+
+#[tokio::test]
+async fn every_rpc_wants_a_session_too() {
+    let mut world = World::start().await;
+    world.token = "garbage".into();
+    let table = Table::new();
+    for call in table.calls() {
+        let rpc: &'static str = Box::leak(call.rpc.clone().into_boxed_str());
+        let status = world.grpc::<Empty, Empty>(rpc, Empty {}).await.err();
+        let refused = status.as_ref().is_some_and(|s| s.code() == tonic::Code::Unauthenticated);
+        let login = call.rpc == "/session.SessionService/Create";
+        assert_eq!(refused, call.access == Access::Session || login, "{rpc} {status:?}");
+    }
+    let status = world.grpc::<Empty, Empty>("/some.Service/Method", Empty {}).await.expect_err("no such call");
+    assert_eq!(status.code(), tonic::Code::Unauthenticated);
+}
+
+#[tokio::test]
+async fn an_unknown_rpc_is_named() {
+    let world = World::start().await;
+    let status = world.grpc::<Empty, Empty>("/some.Service/Method", Empty {}).await.expect_err("no such call");
+    assert_eq!((status.code(), status.message()), (tonic::Code::Unimplemented, "method Method of service some.Service is not implemented"));
+    assert_eq!(world.rest(Method::GET, "/api/v1/gpgkeys", None).await.0, 501);
+    assert_eq!(world.rest(Method::GET, "/api/v1/nothing", None).await.0, 404);
+}
+
+#[tokio::test]
+async fn the_version_is_public_and_health_is_served() {
+    let mut world = World::start().await;
+    world.token.clear();
+    world.token.push('x');
+    world.grpc::<Empty, VersionMessage>("/version.VersionService/Version", Empty {}).await.expect("public");
+    assert_eq!(world.rest(Method::GET, "/healthz", None).await, (200, json!("ok\n")));
+    assert_eq!(world.rest(Method::GET, "/applications", None).await, (200, json!("the page")));
+}
+
+#[tokio::test]
+async fn failed_logins_are_limited_and_say_nothing() {
+    let world = World::start().await;
+    let login = |password: &str, name: &str| {
+        let body = json!({"username": name, "password": password});
+        let world = &world;
+        async move { world.rest(Method::POST, "/api/v1/session", Some(body)).await }
+    };
+    let refused = |answer: (u16, Value)| assert_eq!((answer.0, answer.1["error"].as_str()), (401, Some("Invalid username or password")));
+    refused(login("x", "nobody").await);
+    for _ in 0..5 {
+        refused(login("wrong", "admin").await);
+    }
+    refused(login(PASSWORD, "admin").await);
+    assert_eq!(login("", "admin").await.1["error"], "no credentials supplied");
+}
+
+#[tokio::test]
+async fn logging_out_ends_the_session() {
+    let world = World::start().await;
+    assert_eq!(
+        world.rest(Method::GET, "/api/v1/session/userinfo", None).await.1,
+        json!({"loggedIn": true, "username": "admin", "iss": "argocd"})
+    );
+    assert_eq!(world.rest(Method::DELETE, "/api/v1/session", None).await.0, 200);
+    let (status, body) = world.rest(Method::GET, "/api/v1/applications", None).await;
+    assert_eq!((status, body["error"].as_str()), (401, Some("invalid session: token is revoked, please re-login")));
+}
+
+#[tokio::test]
+async fn the_cookie_is_strict_and_forms_are_refused() {
+    let world = World::start().await;
+    let body = json!({"username": "admin", "password": PASSWORD}).to_string();
+    let request =
+        Request::post("/api/v1/session").header("content-type", "application/json").body(Full::new(Bytes::from(body))).expect("a request");
+    let response = world.send(request).await;
+    let cookie = response.headers()["set-cookie"].to_str().expect("text").to_owned();
+    assert!(cookie.starts_with("argocd.token=") && cookie.contains("SameSite=Strict") && cookie.contains("HttpOnly"), "{cookie}");
+    for (name, value) in [("x-frame-options", "sameorigin"), ("x-content-type-options", "nosniff")] {
+        assert_eq!(response.headers()[name], value);
+    }
+    assert!(response.headers().contains_key("content-security-policy"));
+    let pair = cookie.split(';').next().expect("a pair").to_owned();
+    let read = Request::get("/api/v1/applications").header("cookie", &pair).body(Full::default()).expect("a request");
+    assert_eq!(world.send(read).await.status(), 200);
+    for kind in ["application/x-www-form-urlencoded", "text/plain"] {
+        let form = Request::post("/api/v1/applications").header("cookie", &pair).header("content-type", kind);
+        assert_eq!(world.send(form.body(Full::new(Bytes::from("{}"))).expect("a request")).await.status(), 415, "{kind}");
+    }
+}

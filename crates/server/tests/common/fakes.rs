@@ -1,0 +1,271 @@
+//! Ports in memory.
+
+use async_trait::async_trait;
+use futures::{StreamExt as _, stream::BoxStream};
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard},
+};
+use tiphys_api::{
+    AppProject, Application,
+    cluster::Cluster,
+    repository::{Repository, RevisionMetadata},
+    resource::{ApplicationTree, ResourceDiff},
+    rpc::{application::LogEntry, events::EventList},
+};
+use tiphys_apimachinery::patch::json_merge;
+use tiphys_server::{
+    ApiError,
+    ports::{
+        EventRecord, Live, LiveRef, LogOptions, Propagation, RenderRequest, RenderedManifests, SecretRecord, Sources, Store, StoreError,
+        StoreEvent, StoreResult,
+    },
+};
+use tokio::sync::broadcast;
+
+#[derive(Default)]
+struct Inner {
+    version: u64,
+    apps: BTreeMap<String, Application>,
+    projects: BTreeMap<String, AppProject>,
+    secrets: BTreeMap<String, SecretRecord>,
+    events: Vec<String>,
+}
+
+pub struct FakeStore {
+    inner: Mutex<Inner>,
+    changes: broadcast::Sender<StoreEvent>,
+    /// Conflicts to answer patches with, before they succeed.
+    pub conflicts: Mutex<u32>,
+}
+
+impl Default for FakeStore {
+    fn default() -> Self {
+        Self { inner: Mutex::default(), changes: broadcast::Sender::new(1024), conflicts: Mutex::default() }
+    }
+}
+
+impl FakeStore {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect("not poisoned")
+    }
+
+    pub fn recorded(&self) -> Vec<String> {
+        self.lock().events.clone()
+    }
+
+    /// As the controller writes: whatever the patch says.
+    pub fn control(&self, name: &str, patch: &Value) -> Application {
+        self.patch(name, patch).expect("it is there")
+    }
+
+    pub fn exists(&self, name: &str) -> bool {
+        self.lock().apps.contains_key(name)
+    }
+
+    fn patch(&self, name: &str, patch: &Value) -> StoreResult<Application> {
+        let mut inner = self.lock();
+        let app = inner.apps.get(name).ok_or_else(|| StoreError::NotFound("not found".into()))?;
+        let wanted = patch["metadata"]["resourceVersion"].as_str();
+        if wanted.is_some_and(|v| v != app.metadata.resource_version) {
+            return Err(StoreError::Conflict("the object has been modified".into()));
+        }
+        let after = json_merge::apply(&serde_json::to_value(app).expect("JSON"), patch).expect("a patch");
+        let mut app: Application = serde_json::from_value(after).expect("an Application");
+        inner.version += 1;
+        app.metadata.resource_version = inner.version.to_string();
+        inner.apps.insert(name.to_owned(), app.clone());
+        let _ = self.changes.send(StoreEvent::Changed(Box::new(app.clone())));
+        Ok(app)
+    }
+}
+
+#[async_trait]
+impl Store for FakeStore {
+    async fn get_app(&self, _: &str, name: &str) -> StoreResult<Application> {
+        self.lock().apps.get(name).cloned().ok_or_else(|| StoreError::NotFound("not found".into()))
+    }
+
+    async fn create_app(&self, app: &Application) -> StoreResult<Application> {
+        let mut inner = self.lock();
+        if inner.apps.contains_key(&app.metadata.name) {
+            return Err(StoreError::AlreadyExists("it exists".into()));
+        }
+        inner.version += 1;
+        let mut app = app.clone();
+        app.metadata.resource_version = inner.version.to_string();
+        app.metadata.uid = format!("uid-{}", inner.version);
+        inner.apps.insert(app.metadata.name.clone(), app.clone());
+        let _ = self.changes.send(StoreEvent::Changed(Box::new(app.clone())));
+        Ok(app)
+    }
+
+    async fn patch_app(&self, _: &str, name: &str, patch: &Value) -> StoreResult<Application> {
+        let mut conflicts = self.conflicts.lock().expect("not poisoned");
+        if *conflicts > 0 {
+            *conflicts -= 1;
+            return Err(StoreError::Conflict("the object has been modified".into()));
+        }
+        self.patch(name, patch)
+    }
+
+    async fn delete_app(&self, _: &str, name: &str) -> StoreResult<()> {
+        let mut inner = self.lock();
+        inner.version += 1;
+        let mut app = inner.apps.remove(name).ok_or_else(|| StoreError::NotFound("not found".into()))?;
+        app.metadata.resource_version = inner.version.to_string();
+        let _ = self.changes.send(StoreEvent::Deleted(Box::new(app)));
+        Ok(())
+    }
+
+    fn watch_apps(&self) -> BoxStream<'static, StoreEvent> {
+        let inner = self.lock();
+        let reset = StoreEvent::Reset { items: inner.apps.values().cloned().collect(), resource_version: inner.version.to_string() };
+        let changes = tokio_stream::wrappers::BroadcastStream::new(self.changes.subscribe());
+        futures::stream::iter([reset]).chain(changes.map(|e| e.expect("the test is not that fast"))).boxed()
+    }
+
+    async fn list_projects(&self) -> StoreResult<Vec<AppProject>> {
+        Ok(self.lock().projects.values().cloned().collect())
+    }
+
+    async fn get_project(&self, name: &str) -> StoreResult<AppProject> {
+        self.lock().projects.get(name).cloned().ok_or_else(|| StoreError::NotFound(format!("appprojects.argoproj.io {name:?} not found")))
+    }
+
+    async fn create_project(&self, project: &AppProject) -> StoreResult<AppProject> {
+        let mut inner = self.lock();
+        if inner.projects.contains_key(&project.metadata.name) {
+            return Err(StoreError::AlreadyExists("it exists".into()));
+        }
+        inner.projects.insert(project.metadata.name.clone(), project.clone());
+        Ok(project.clone())
+    }
+
+    async fn update_project(&self, project: &AppProject) -> StoreResult<AppProject> {
+        self.lock().projects.insert(project.metadata.name.clone(), project.clone());
+        Ok(project.clone())
+    }
+
+    async fn delete_project(&self, name: &str) -> StoreResult<()> {
+        self.lock().projects.remove(name).map(drop).ok_or_else(|| StoreError::NotFound("not found".into()))
+    }
+
+    async fn config_map(&self, _: &str) -> StoreResult<BTreeMap<String, String>> {
+        Ok(BTreeMap::new())
+    }
+
+    async fn secret(&self, name: &str) -> StoreResult<SecretRecord> {
+        self.lock().secrets.get(name).cloned().ok_or_else(|| StoreError::NotFound("not found".into()))
+    }
+
+    async fn secrets_of_type(&self, secret_type: &str) -> StoreResult<Vec<SecretRecord>> {
+        let is = |s: &&SecretRecord| s.labels.get("argocd.argoproj.io/secret-type").is_some_and(|t| t == secret_type);
+        Ok(self.lock().secrets.values().filter(is).cloned().collect())
+    }
+
+    async fn put_secret(&self, secret: &SecretRecord) -> StoreResult<()> {
+        self.lock().secrets.insert(secret.name.clone(), secret.clone());
+        Ok(())
+    }
+
+    async fn delete_secret(&self, name: &str) -> StoreResult<()> {
+        self.lock().secrets.remove(name).map(drop).ok_or_else(|| StoreError::NotFound("not found".into()))
+    }
+
+    async fn record_event(&self, event: EventRecord) -> StoreResult<()> {
+        self.lock().events.push(format!("{} {}: {}", event.reason, event.name, event.message));
+        Ok(())
+    }
+
+    async fn events(&self, _: &str, _: &str) -> StoreResult<EventList> {
+        Ok(EventList::default())
+    }
+}
+
+#[derive(Default)]
+pub struct FakeLive {
+    pub tree: Mutex<Option<Arc<ApplicationTree>>>,
+    pub managed: Mutex<Option<Arc<Vec<ResourceDiff>>>>,
+    pub objects: Mutex<BTreeMap<String, Value>>,
+    pub deleted: Mutex<Vec<(String, Propagation)>>,
+}
+
+#[async_trait]
+impl Live for FakeLive {
+    async fn managed_resources(&self, _: &Application) -> Option<Arc<Vec<ResourceDiff>>> {
+        self.managed.lock().expect("not poisoned").clone()
+    }
+
+    async fn tree(&self, _: &Application) -> Option<Arc<ApplicationTree>> {
+        self.tree.lock().expect("not poisoned").clone()
+    }
+
+    fn watch_tree(&self, _: &Application) -> BoxStream<'static, Arc<ApplicationTree>> {
+        futures::stream::iter(self.tree.lock().expect("not poisoned").clone()).chain(futures::stream::pending()).boxed()
+    }
+
+    async fn get(&self, _: &Application, object: &LiveRef) -> Result<Value, ApiError> {
+        self.objects.lock().expect("not poisoned").get(&object.name).cloned().ok_or_else(|| ApiError::not_found("not found"))
+    }
+
+    async fn delete(&self, _: &Application, object: &LiveRef, how: Propagation) -> Result<(), ApiError> {
+        self.deleted.lock().expect("not poisoned").push((object.name.clone(), how));
+        Ok(())
+    }
+
+    async fn patch(&self, _: &Application, object: &LiveRef, patch: &str, _: &str) -> Result<Value, ApiError> {
+        let before = self.objects.lock().expect("not poisoned").get(&object.name).cloned().unwrap_or_default();
+        let patch = serde_json::from_str(patch).map_err(|e| ApiError::invalid(e.to_string()))?;
+        json_merge::apply(&before, &patch).map_err(|e| ApiError::invalid(e.to_string()))
+    }
+
+    async fn events(&self, _: &Application, _: &str, _: &str) -> Result<EventList, ApiError> {
+        Ok(EventList::default())
+    }
+
+    async fn logs(
+        &self,
+        _: &Application,
+        pod: &LiveRef,
+        _: &LogOptions,
+    ) -> Result<BoxStream<'static, Result<LogEntry, ApiError>>, ApiError> {
+        let line = LogEntry { content: "hello".into(), pod_name: pod.name.clone(), ..Default::default() };
+        Ok(futures::stream::iter([Ok(line)]).boxed())
+    }
+
+    async fn clusters(&self) -> Result<Vec<Cluster>, ApiError> {
+        Ok(vec![Cluster { server: "https://kubernetes.default.svc".into(), name: "in-cluster".into(), ..Default::default() }])
+    }
+}
+
+pub struct FakeSources;
+
+#[async_trait]
+impl Sources for FakeSources {
+    async fn resolve(&self, _: &Repository, revision: &str) -> Result<(String, String), ApiError> {
+        let name = if revision.is_empty() { "HEAD" } else { revision };
+        match name {
+            "HEAD" | "main" => Ok((super::SHA.into(), format!("{name} ({})", super::SHA))),
+            other => Err(ApiError::not_found(format!("unable to resolve '{other}' to a commit SHA"))),
+        }
+    }
+
+    async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
+        let object = serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "dmFsdWU="}});
+        Ok(RenderedManifests { revision: request.revision, source_type: "Directory".into(), objects: vec![object], errors: Vec::new() })
+    }
+
+    async fn test(&self, repository: &Repository) -> Result<(), ApiError> {
+        if repository.repo.contains("unreachable") { Err(ApiError::plain("it does not answer")) } else { Ok(()) }
+    }
+
+    async fn refs(&self, _: &Repository) -> Result<(Vec<String>, Vec<String>), ApiError> {
+        Ok((vec!["main".into()], vec!["v1".into()]))
+    }
+
+    async fn metadata(&self, _: &Repository, _: &str) -> Result<RevisionMetadata, ApiError> {
+        Ok(RevisionMetadata { author: "a".into(), message: "m".into(), ..Default::default() })
+    }
+}

@@ -1,0 +1,130 @@
+//! A server on loopback with everything behind it in memory, and clients for REST and gRPC.
+
+#![allow(dead_code)]
+
+pub mod fakes;
+
+use bytes::Bytes;
+use fakes::{FakeLive, FakeSources, FakeStore};
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::{client::legacy, rt::TokioExecutor};
+use serde_json::{Value, json};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+use tiphys_server::{
+    Assets, Deps, Options, Server, Tls,
+    ports::{SecretRecord, Store as _},
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::{metadata::MetadataValue, transport::Channel};
+use tonic_prost::ProstCodec;
+
+pub const PASSWORD: &str = "correct horse";
+pub const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
+
+pub struct World {
+    pub store: Arc<FakeStore>,
+    pub live: Arc<FakeLive>,
+    pub address: SocketAddr,
+    pub token: String,
+    _stop: DropGuard,
+}
+
+impl World {
+    pub async fn start() -> Self {
+        let (store, live) = (Arc::new(FakeStore::default()), Arc::new(FakeLive::default()));
+        // The lowest cost bcrypt has: the tests are not about its speed.
+        let hash = bcrypt::hash(PASSWORD, 4).expect("it hashes");
+        let mut secret = SecretRecord { name: "argocd-secret".into(), ..Default::default() };
+        secret.data.insert("admin.password".into(), hash.into_bytes());
+        secret.data.insert("server.secretkey".into(), b"signing key".to_vec());
+        store.put_secret(&secret).await.expect("stored");
+        let mut project = tiphys_api::AppProject::default();
+        project.metadata.name = "default".into();
+        project.metadata.namespace = "argocd".into();
+        project.spec.source_repos = vec!["*".into()];
+        project.spec.destinations = vec![serde_json::from_value(json!({"server": "*", "namespace": "*"})).expect("a destination")];
+        store.create_project(&project).await.expect("stored");
+        let deps = Deps {
+            store: store.clone(),
+            live: live.clone(),
+            sources: Arc::new(FakeSources),
+            assets: Assets::new([("index.html", "text/html", "the page")]),
+            options: Options { refresh_timeout: Duration::from_secs(5), ..Default::default() },
+        };
+        let server = Server::new(deps);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        tokio::spawn(async move { server.serve(listener, Tls::Off, stopped).await });
+        let mut world = Self { store, live, address, token: String::new(), _stop: stop.drop_guard() };
+        let body = json!({"username": "admin", "password": PASSWORD});
+        let session = world.rest(Method::POST, "/api/v1/session", Some(body)).await.1;
+        world.token = session["token"].as_str().expect("a token").to_owned();
+        world
+    }
+
+    /// With the session, as JSON.
+    pub async fn rest(&self, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
+        let mut request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        if !self.token.is_empty() {
+            request = request.header("authorization", format!("Bearer {}", self.token));
+        }
+        let body = body.map(|b| b.to_string()).unwrap_or_default();
+        let response = self.send(request.body(Full::new(Bytes::from(body))).expect("a request")).await;
+        let status = response.status().as_u16();
+        let bytes = response.into_body().collect().await.expect("a body").to_bytes();
+        (status, serde_json::from_slice(&bytes).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned())))
+    }
+
+    pub async fn send(&self, mut request: Request<Full<Bytes>>) -> Response<hyper::body::Incoming> {
+        let uri = format!("http://{}{}", self.address, request.uri());
+        *request.uri_mut() = uri.parse().expect("a URI");
+        let client: legacy::Client<_, Full<Bytes>> = legacy::Client::builder(TokioExecutor::new()).build_http();
+        client.request(request).await.expect("an answer")
+    }
+
+    pub async fn channel(&self) -> Channel {
+        let endpoint = Channel::from_shared(format!("http://{}", self.address)).expect("a URI");
+        endpoint.connect().await.expect("a connection")
+    }
+
+    fn request<Q>(&self, message: Q) -> tonic::Request<Q> {
+        let mut request = tonic::Request::new(message);
+        request.metadata_mut().insert("token", MetadataValue::try_from(&self.token).expect("a token"));
+        request
+    }
+
+    /// One gRPC call, with the session.
+    pub async fn grpc<Q, R>(&self, rpc: &'static str, message: Q) -> Result<R, tonic::Status>
+    where
+        Q: prost::Message + Default + 'static,
+        R: prost::Message + Default + 'static,
+    {
+        let mut client = tonic::client::Grpc::new(self.channel().await);
+        client.ready().await.expect("a connection");
+        let codec = ProstCodec::<Q, R>::default();
+        client.unary(self.request(message), http::uri::PathAndQuery::from_static(rpc), codec).await.map(tonic::Response::into_inner)
+    }
+
+    pub async fn grpc_stream<Q, R>(&self, rpc: &'static str, message: Q) -> tonic::Streaming<R>
+    where
+        Q: prost::Message + Default + 'static,
+        R: prost::Message + Default + 'static,
+    {
+        let mut client = tonic::client::Grpc::new(self.channel().await);
+        client.ready().await.expect("a connection");
+        let codec = ProstCodec::<Q, R>::default();
+        let path = http::uri::PathAndQuery::from_static(rpc);
+        client.server_streaming(self.request(message), path, codec).await.expect("a stream").into_inner()
+    }
+}
+
+pub fn app(name: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "namespace": "argocd", "labels": {"team": "a"}},
+        "spec": {"project": "default", "source": {"repoURL": "https://example.org/r.git", "path": "p"},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "n"}}
+    })
+}
