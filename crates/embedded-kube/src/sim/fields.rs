@@ -155,6 +155,36 @@ pub fn int_or_percent(value: Option<&Value>, total: i64, round_up: bool, default
     }
 }
 
+/// Whether two values mean the same to a typed reader: an absent field, `null`, an empty map and an empty list are one.
+pub fn same_meaning(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            let within = |from: &Map<String, Value>, to: &Map<String, Value>| {
+                from.iter().all(|(key, value)| to.get(key).map_or_else(|| is_void(value), |other| same_meaning(value, other)))
+            };
+            within(a, b) && b.iter().all(|(key, value)| a.contains_key(key) || is_void(value))
+        }
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_meaning(a, b)),
+        _ => a == b || (is_void(a) && is_void(b)),
+    }
+}
+
+/// [`same_meaning`] of two objects.
+pub fn same_object(a: &Object, b: &Object) -> bool {
+    let covers = |a: &Object, b: &Object| a.0.iter().all(|(key, value)| same_meaning(value, b.0.get(key).unwrap_or(&Value::Null)));
+    covers(a, b) && covers(b, a)
+}
+
+/// Says nothing, at any depth.
+fn is_void(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.values().all(is_void),
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    }
+}
+
 /// A short name part made from a JSON value: the 32-bit FNV-1a of its text, spelled in letters that form no words.
 pub fn short_hash(value: &Value, salt: i64) -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -169,6 +199,21 @@ pub fn short_hash(value: &Value, salt: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn absent_null_and_empty_mean_the_same() {
+        for (a, b, want) in [
+            (json!({"a": 1, "resources": {}}), json!({"a": 1}), true),
+            (json!({"m": {"creationTimestamp": null}}), json!({}), true),
+            (json!({"l": []}), json!({"l": null}), true),
+            (json!({"l": [{}]}), json!({"l": []}), false),
+            (json!({"a": 1}), json!({"a": 2}), false),
+            (json!({"a": ""}), json!({}), false),
+            (json!({}), json!({"a": 0}), false),
+        ] {
+            assert_eq!((same_meaning(&a, &b), same_meaning(&b, &a)), (want, want), "{a} {b}");
+        }
+    }
 
     #[test]
     fn percentages_round_as_asked() {

@@ -2,7 +2,7 @@
 //!
 //! Main type: [`Plan`]. A plan is a value; only the engine carries it out.
 
-use super::{kind::Key, store::Propagation};
+use super::{fields::same_meaning, kind::Key, store::Propagation};
 use jiff::Timestamp;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
@@ -74,7 +74,7 @@ impl Plan {
 
     /// Writes `status` if it is not what `object` has; says whether it was different.
     pub fn status(&mut self, object: &Object, status: Value, notes: Vec<Note>) -> bool {
-        if object.0.get("status") == Some(&status) {
+        if object.0.get("status").is_some_and(|old| same_meaning(old, &status)) {
             return false;
         }
         let mut object = object.clone();

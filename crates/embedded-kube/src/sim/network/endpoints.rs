@@ -1,7 +1,7 @@
 //! Endpoints and EndpointSlices: the addresses of the pods a Service selects.
 
 use super::super::{
-    fields::{owned_object, text},
+    fields::{owned_object, same_object, text},
     kind::Kind,
     plan::{Change, Plan},
 };
@@ -103,22 +103,12 @@ fn slice(plan: &mut Plan, service: &Object, members: &[&Arc<Object>], slices: &[
     wanted.0.insert("endpoints".into(), endpoints);
     wanted.0.insert("ports".into(), ports);
     match mine {
-        Some(slice) if same(slice, &wanted) => {}
+        Some(slice) if same_object(slice, &wanted) => {}
         Some(_) => {
             plan.push(Change::Update(wanted));
         }
         None => plan.create(wanted, None),
     }
-}
-
-/// Whether two objects are equal where an absent list and an empty one are the same.
-fn same(a: &Object, b: &Object) -> bool {
-    let clean = |o: &Object| {
-        let mut map = o.0.clone();
-        map.retain(|_, v| !matches!(v, Value::Null) && v.as_array().is_none_or(|l| !l.is_empty()));
-        map
-    };
-    a == b || clean(a) == clean(b)
 }
 
 fn classic(plan: &mut Plan, service: &Object, members: &[&Arc<Object>], current: Option<&Object>) {
@@ -148,7 +138,7 @@ fn classic(plan: &mut Plan, service: &Object, members: &[&Arc<Object>], current:
         wanted.0.insert("subsets".into(), json!([subset]));
     }
     match current {
-        Some(object) if same(object, &wanted) => {}
+        Some(object) if same_object(object, &wanted) => {}
         Some(_) => {
             plan.push(Change::Update(wanted));
         }

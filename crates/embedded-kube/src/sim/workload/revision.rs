@@ -1,7 +1,7 @@
 //! ControllerRevisions: the remembered pod templates of StatefulSets and DaemonSets.
 
 use super::super::{
-    fields::{owned_object, set_metadata_map, short_hash, spec_i64},
+    fields::{owned_object, same_meaning, set_metadata_map, short_hash, spec_i64},
     kind::Kind,
     plan::Plan,
 };
@@ -46,7 +46,7 @@ pub fn sync(plan: &mut Plan, owner: &Object, all: &[Arc<Object>], in_use: &dyn F
     let wanted = owner.pointer("/spec/template").cloned().unwrap_or(Value::Null);
     let last = old.last().map_or(0, |r| number(r));
     let deleting = owner.deletion_timestamp().is_some();
-    let update = match old.iter().position(|r| template(r) == wanted) {
+    let update = match old.iter().position(|r| same_meaning(&template(r), &wanted)) {
         Some(at) => {
             let revision = old.remove(at);
             if number(&revision) < last && !deleting {

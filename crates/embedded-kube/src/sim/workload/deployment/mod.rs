@@ -8,7 +8,7 @@ mod revision;
 mod rolling;
 
 use super::super::{
-    fields::{int_or_percent, owned_object, set_metadata_map, set_spec, short_hash, spec_bool, spec_i64, status_i64, text},
+    fields::{int_or_percent, owned_object, same_meaning, set_metadata_map, set_spec, short_hash, spec_bool, spec_i64, status_i64, text},
     kind::Kind,
     plan::{Note, Plan},
 };
@@ -104,7 +104,7 @@ fn same_template(set: &Object, template: &Value) -> bool {
     if let Some(Value::Object(labels)) = own.pointer_mut("/metadata/labels") {
         labels.remove(HASH_LABEL);
     }
-    own == *template
+    same_meaning(&own, template)
 }
 
 /// The next step of a Deployment. `sets` are its ReplicaSets; `pods_of` gives the pods of a ReplicaSet's uid.
