@@ -2,7 +2,7 @@
 
 use crate::{
     RepoAccess, RepoError, RepoOptions,
-    git::{CommitId, Remote, Store},
+    git::{self, CommitId, Remote, Store},
     repos::blocking,
     revision::Reference,
     url::Location,
@@ -12,17 +12,24 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::{Duration, Instant},
 };
+use tokio::sync::Semaphore;
+
+/// Contacts with a remote repository at a time, late ones included.
+const MAX_CONTACTS: usize = 4;
 
 /// How long a failed look-up answers requests that are not fresh.
 const ERROR_TTL: Duration = Duration::from_secs(3);
 
 /// The opened object database of a location, shared by everyone who uses it, whatever their credentials.
 pub(crate) struct Copy {
-    path: PathBuf,
+    /// A local repository itself, or the folder of the generations of a copy.
+    base: PathBuf,
+    /// None for a local repository.
+    generation: Option<AtomicU32>,
     store: Mutex<Option<Store>>,
     /// Held while fetching.
     fetching: tokio::sync::Mutex<()>,
@@ -41,11 +48,10 @@ impl Copies {
 
     pub fn of(&self, location: &Location) -> Arc<Copy> {
         let new = || {
-            let path = match location {
-                Location::Local(path) => path.clone(),
-                _ => self.dir.join(location.cache_name()),
-            };
-            Arc::new(Copy { path, store: Mutex::new(None), fetching: tokio::sync::Mutex::new(()) })
+            Arc::new(match location {
+                Location::Local(path) => Copy::new(path.clone(), None),
+                _ => Copy::remote(self.dir.join(location.cache_name())),
+            })
         };
         match self.copies.lock() {
             Ok(mut copies) => Arc::clone(copies.entry(location.clone()).or_insert_with(new)),
@@ -54,7 +60,57 @@ impl Copies {
     }
 }
 
+/// Packs in a copy before a new generation is begun. Every fetch adds one, and nothing is ever repacked.
+const MAX_PACKS: usize = 48;
+
 impl Copy {
+    fn new(base: PathBuf, generation: Option<u32>) -> Self {
+        let generation = generation.map(AtomicU32::new);
+        Self { base, generation, store: Mutex::new(None), fetching: tokio::sync::Mutex::new(()) }
+    }
+
+    /// Goes on with the newest generation that is there and removes the others.
+    fn remote(base: PathBuf) -> Self {
+        let found = |name: std::fs::DirEntry| name.file_name().to_str().and_then(|n| n.parse::<u32>().ok());
+        let mut generations: Vec<u32> =
+            std::fs::read_dir(&base).map(|dir| dir.filter_map(Result::ok).filter_map(found).collect()).unwrap_or_default();
+        generations.sort_unstable();
+        let newest = generations.pop().unwrap_or(1);
+        for old in generations {
+            // What cannot be removed costs space only.
+            let _ = std::fs::remove_dir_all(base.join(old.to_string()));
+        }
+        git::remove_stale_locks(&base.join(newest.to_string()));
+        Self::new(base, Some(newest))
+    }
+
+    fn path(&self) -> PathBuf {
+        match &self.generation {
+            None => self.base.clone(),
+            Some(generation) => self.base.join(generation.load(Ordering::Relaxed).to_string()),
+        }
+    }
+
+    /// Begins a new generation when the current one has many packs. The one before the current is removed: whoever still reads the
+    /// current one finds its files.
+    fn rotate(&self) {
+        let Some(generation) = &self.generation else { return };
+        let packs = std::fs::read_dir(self.path().join("objects/pack")).map(|dir| dir.filter_map(Result::ok).count()).unwrap_or(0);
+        if packs / 2 < MAX_PACKS {
+            return;
+        }
+        let current = generation.fetch_add(1, Ordering::Relaxed);
+        if let Some(previous) = current.checked_sub(1) {
+            let _ = std::fs::remove_dir_all(self.base.join(previous.to_string()));
+        }
+    }
+
+    fn forget(&self) {
+        if let Ok(mut kept) = self.store.lock() {
+            *kept = None;
+        }
+    }
+
     fn opened(&self) -> Option<Store> {
         self.store.lock().ok().and_then(|s| s.clone())
     }
@@ -78,6 +134,9 @@ pub(crate) struct Entry {
     copy: Arc<Copy>,
     refs_ttl: Duration,
     timeout: Duration,
+    ssh_program: String,
+    /// Contacts that run. A late one goes on in its thread until the other side gives up; there are never many of them.
+    contacts: Arc<Semaphore>,
     refs: tokio::sync::Mutex<Option<Looked>>,
     /// These credentials have been accepted by the remote: what others fetched may be shown.
     proved: AtomicBool,
@@ -89,6 +148,8 @@ impl Entry {
         Self {
             refs_ttl: if local { Duration::ZERO } else { options.refs_ttl },
             timeout: options.timeout,
+            ssh_program: options.ssh_program.clone(),
+            contacts: Arc::new(Semaphore::new(MAX_CONTACTS)),
             proved: AtomicBool::new(local),
             refs: tokio::sync::Mutex::new(None),
             location,
@@ -122,7 +183,7 @@ impl Entry {
         let entry = Arc::clone(self);
         let refs = self.in_time(move |_| match &entry.location {
             Location::Local(_) => entry.open()?.references(),
-            _ => entry.remote().list_refs(&entry.copy.path),
+            _ => entry.remote().list_refs(&entry.copy.path()),
         });
         let refs = refs.await?;
         self.proved.store(true, Ordering::Relaxed);
@@ -130,7 +191,7 @@ impl Entry {
     }
 
     fn remote(&self) -> Remote<'_> {
-        Remote { location: &self.location, access: &self.access, timeout: self.timeout }
+        Remote { location: &self.location, access: &self.access, timeout: self.timeout, ssh_program: &self.ssh_program }
     }
 
     /// Runs blocking work on the remote, at most as long as allowed. Work that is late is told to stop.
@@ -139,8 +200,16 @@ impl Entry {
         work: impl FnOnce(&AtomicBool) -> Result<T, RepoError> + Send + 'static,
     ) -> Result<T, RepoError> {
         let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
-        match tokio::time::timeout(self.timeout, blocking(move || work(&told))).await {
+        let (told, contacts) = (Arc::clone(&stop), Arc::clone(&self.contacts));
+        let contact = async move {
+            let permit = contacts.acquire_owned().await.map_err(|e| RepoError::Internal(e.to_string()))?;
+            blocking(move || {
+                let _until_done = permit;
+                work(&told)
+            })
+            .await
+        };
+        match tokio::time::timeout(self.timeout, contact).await {
             Ok(outcome) => outcome,
             Err(_) => {
                 stop.store(true, Ordering::Relaxed);
@@ -152,12 +221,12 @@ impl Entry {
     /// Opens the object database, or answers with the one that is open.
     fn open(&self) -> Result<Store, RepoError> {
         if let Some(store) = self.copy.opened() {
-            // A local repository may have been deleted, or made anew at the same place.
-            if !self.is_local() || self.copy.path.exists() {
+            // A local repository may have been deleted.
+            if !self.is_local() || self.copy.base.exists() {
                 return Ok(store);
             }
         }
-        let store = Store::open(&self.copy.path, &self.location.shown())?;
+        let store = Store::open(&self.copy.path(), &self.location.shown())?;
         self.copy.keep(&store);
         Ok(store)
     }
@@ -176,18 +245,22 @@ impl Entry {
                 return Ok(found);
             }
             self.fetch(sha).await?;
+            self.copy.forget();
+            return self.found(sha).await;
         }
-        // Opened again: a local repository may be another one by now, a remote one has new packs.
-        if let Ok(mut kept) = self.copy.store.lock() {
-            *kept = None;
-        }
+        // Opened again: there may be another repository at this place by now.
+        self.copy.forget();
+        self.found(sha).await
+    }
+
+    async fn found(self: &Arc<Self>, sha: &str) -> Result<(Store, CommitId), RepoError> {
         self.find(sha).await?.ok_or_else(|| RepoError::CommitMissing { url: self.location.shown(), sha: sha.to_owned() })
     }
 
     async fn find(self: &Arc<Self>, sha: &str) -> Result<Option<(Store, CommitId)>, RepoError> {
         let (entry, sha) = (Arc::clone(self), sha.to_owned());
         blocking(move || {
-            if !entry.is_local() && !entry.copy.path.join("HEAD").exists() {
+            if !entry.is_local() && !entry.copy.path().join("HEAD").exists() {
                 return Ok(None);
             }
             let store = entry.open()?;
@@ -197,7 +270,13 @@ impl Entry {
     }
 
     async fn fetch(self: &Arc<Self>, sha: &str) -> Result<(), RepoError> {
+        // Names for servers that do not hand out commits by their SHA; a missing answer only costs that way.
+        let refs = self.refs(false).await.unwrap_or_default();
         let (entry, sha) = (Arc::clone(self), sha.to_owned());
-        self.in_time(move |stop| entry.remote().fetch(&entry.copy.path, &sha, stop)).await
+        self.in_time(move |stop| {
+            entry.copy.rotate();
+            entry.remote().fetch(&entry.copy.path(), &sha, &refs, stop)
+        })
+        .await
     }
 }

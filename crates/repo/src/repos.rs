@@ -47,6 +47,8 @@ pub struct RepoOptions {
     pub budget: Budget,
     /// Bytes of rendered manifests to remember (estimated).
     pub manifest_bytes: u64,
+    /// The program for ssh URLs, looked for in PATH.
+    pub ssh_program: String,
     /// Renders at a time; 0 means twice the number of processors.
     pub parallelism: usize,
 }
@@ -59,6 +61,7 @@ impl Default for RepoOptions {
             timeout: Duration::from_secs(90),
             budget: Budget::default(),
             manifest_bytes: 256 << 20,
+            ssh_program: "ssh".to_owned(),
             parallelism: 0,
         }
     }

@@ -1,16 +1,202 @@
-//! stub
+//! Talking to a remote repository: listing its refs and fetching a commit into a bare copy.
+
+use super::{Store, error::text, http, ssh};
 use crate::{RepoAccess, RepoError, revision::Reference, url::Location};
-use std::{path::Path, sync::atomic::AtomicBool, time::Duration};
+use gix::{
+    ObjectId,
+    bstr::BString,
+    credentials::{helper::Action, protocol::Outcome},
+    progress::Discard,
+    protocol::{
+        handshake::Ref,
+        transport::{
+            Protocol,
+            client::blocking_io::{Transport, connect},
+        },
+    },
+    remote::{
+        Direction,
+        fetch::{Shallow, Tags},
+        ref_map,
+    },
+};
+use std::{num::NonZeroU32, path::Path, sync::atomic::AtomicBool, time::Duration};
+
+/// A remote repository with credentials. All methods block.
 pub(crate) struct Remote<'a> {
     pub location: &'a Location,
     pub access: &'a RepoAccess,
     pub timeout: Duration,
+    pub ssh_program: &'a str,
 }
+
+/// What a fetch asks for.
+enum Want<'a> {
+    /// Only this commit, without its history.
+    Commit(&'a str),
+    /// Only what this ref points to, without history.
+    Ref(&'a str),
+    /// All branches and tags with their history.
+    Everything,
+}
+
 impl Remote<'_> {
-    pub fn list_refs(&self, _copy: &Path) -> Result<Vec<Reference>, RepoError> {
-        Err(RepoError::Unsupported(format!("{:?} {:?} {:?}", self.location, self.access, self.timeout)))
+    /// The refs of the remote. `copy` is the folder of the bare copy, made when it is missing.
+    pub fn list_refs(&self, copy: &Path) -> Result<Vec<Reference>, RepoError> {
+        let store = open_or_init(copy, &self.location.shown())?;
+        let refs = self.connected(&store, &[], |connection| {
+            let options = ref_map::Options { prefix_from_spec_as_filter_on_remote: false, ..Default::default() };
+            Ok(connection.ref_map(Discard, options)?.0.remote_refs)
+        })?;
+        Ok(refs.iter().filter_map(reference).collect())
     }
-    pub fn fetch(&self, _copy: &Path, _sha: &str, _stop: &AtomicBool) -> Result<(), RepoError> {
-        Err(RepoError::Unsupported("later".to_owned()))
+
+    /// Brings a commit into the copy: by its SHA, else by a ref that points to it, else with everything there is.
+    pub fn fetch(&self, copy: &Path, sha: &str, refs: &[Reference], stop: &AtomicBool) -> Result<(), RepoError> {
+        let store = open_or_init(copy, &self.location.shown())?;
+        let full = sha.len() == 40;
+        let sha = sha.to_ascii_lowercase();
+        if full {
+            let by_sha = self.fetch_want(&store, &Want::Commit(&sha), stop);
+            match by_sha {
+                Ok(()) if store.commit(&sha)?.is_some() => return Ok(()),
+                Err(e @ (RepoError::AuthFailed { .. } | RepoError::NotFound { .. } | RepoError::Timeout { .. })) => return Err(e),
+                _ => {}
+            }
+            if let Some(named) = refs.iter().find(|r| r.sha == sha && r.name.starts_with("refs/")) {
+                self.fetch_want(&store, &Want::Ref(&named.name), stop)?;
+                if store.commit(&sha)?.is_some() {
+                    return Ok(());
+                }
+            }
+        }
+        self.fetch_want(&store, &Want::Everything, stop)
+    }
+
+    fn fetch_want(&self, store: &Store, want: &Want<'_>, stop: &AtomicBool) -> Result<(), RepoError> {
+        let (specs, shallow) = match want {
+            Want::Commit(sha) => (vec![format!("+{sha}:refs/tiphys/{sha}")], Shallow::DepthAtRemote(NonZeroU32::MIN)),
+            Want::Ref(name) => (vec![format!("+{name}:refs/tiphys/by-ref")], Shallow::DepthAtRemote(NonZeroU32::MIN)),
+            Want::Everything => {
+                let specs = ["heads", "tags"].map(|kind| format!("+refs/{kind}/*:refs/tiphys/{kind}/*"));
+                (specs.to_vec(), Shallow::undo())
+            }
+        };
+        self.connected(store, &specs, |connection| {
+            let fetch = connection.prepare_fetch(Discard, ref_map::Options::default())?;
+            fetch.with_shallow(shallow).receive(Discard, stop).map(|_| ())
+        })
+    }
+
+    /// Connects and runs `work`. gix sees URLs without userinfo only, and no configuration of this machine.
+    fn connected<T>(
+        &self,
+        store: &Store,
+        specs: &[String],
+        work: impl FnOnce(gix::remote::Connection<'_, '_, '_, Box<dyn Transport + Send>>) -> gix::Result<T>,
+    ) -> Result<T, RepoError> {
+        let repo = store.local();
+        let shown = self.location.shown();
+        let ssh = match self.location {
+            Location::Ssh { .. } => Some(ssh::Files::new(self.access)?),
+            _ => None,
+        };
+        let outcome = (|| {
+            let url = gix::url::parse(shown.as_str())?;
+            let remote = repo.remote_at_without_url_rewrite(url.clone())?.with_fetch_tags(Tags::None);
+            let remote = remote.with_refspecs(specs.iter().map(String::as_str), Direction::Fetch)?;
+            let ssh = ssh.as_ref().map(|files| files.options(self.ssh_program)).unwrap_or_default();
+            let transport = connect::connect(url, connect::Options { version: Protocol::V2, ssh, trace: false })?;
+            let connection = remote.to_connection_with_transport(transport).with_credentials(|action| Ok(self.credentials(action)));
+            work(match self.location {
+                Location::Http { .. } => connection.with_transport_options(Box::new(http::options(self.access, self.timeout))),
+                _ => connection,
+            })
+        })();
+        outcome.map_err(|e: gix::Error| self.classify(&e))
+    }
+
+    /// Username and password for the host they belong to, and for no other: a redirect gets none.
+    fn credentials(&self, action: Action) -> Option<Outcome> {
+        let Action::Get(context) = action else { return None };
+        let Location::Http { origin, .. } = self.location else { return None };
+        let asked = context.url.as_ref().map(ToString::to_string).unwrap_or_default();
+        let same_host = asked.strip_prefix(origin.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        if !same_host || (self.access.username.is_empty() && self.access.password.is_empty()) {
+            return None;
+        }
+        let identity = gix::sec::identity::Account {
+            username: self.access.username.clone(),
+            password: self.access.password.expose().to_owned(),
+            oauth_refresh_token: None,
+        };
+        Some(Outcome { identity, next: context.into() })
+    }
+
+    fn has_credentials(&self) -> bool {
+        let a = self.access;
+        !a.username.is_empty() || !a.password.is_empty() || !a.bearer_token.is_empty() || !a.ssh_private_key.is_empty()
+    }
+
+    /// Sorts an error by what the user has to do.
+    fn classify(&self, e: &gix::Error) -> RepoError {
+        let url = self.location.shown();
+        let message = text(e);
+        let has = |words: &[&str]| words.iter().any(|w| message.contains(w));
+        let io = |kind| e.iter_errors().any(|c| c.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == kind));
+        let network = || e.iter_errors().filter_map(|c| c.downcast_ref::<reqwest::Error>());
+        if network().any(reqwest::Error::is_timeout) || io(std::io::ErrorKind::TimedOut) {
+            return RepoError::Timeout { url, seconds: self.timeout.as_secs() };
+        }
+        if has(&["HTTP status 404", "HTTP status 410", "does not appear to be a git repository", "epository not found"]) {
+            return RepoError::NotFound { url };
+        }
+        let refused = io(std::io::ErrorKind::PermissionDenied)
+            || e.is_unauthenticated()
+            || has(&["HTTP status 401", "HTTP status 403", "ermission denied (", "No credentials were returned", "obtain credentials"]);
+        if refused {
+            let hint = if self.has_credentials() { "" } else { " (none are configured)" };
+            return RepoError::AuthFailed { url, hint };
+        }
+        if has(&["ost key verification failed"]) {
+            return RepoError::Unreachable {
+                url,
+                reason: "host key verification failed: add the host's key to the known hosts".to_owned(),
+            };
+        }
+        RepoError::Unreachable { url, reason: message }
+    }
+}
+
+fn reference(r: &Ref) -> Option<Reference> {
+    let new = |name: &BString, id: &ObjectId, target: Option<&BString>| {
+        Some(Reference { name: name.to_string(), sha: id.to_string(), target: target.map(ToString::to_string) })
+    };
+    match r {
+        Ref::Direct { full_ref_name, object } | Ref::Peeled { full_ref_name, object, .. } => new(full_ref_name, object, None),
+        Ref::Symbolic { full_ref_name, target, object, .. } => new(full_ref_name, object, Some(target)),
+        Ref::Unborn { .. } => None,
+    }
+}
+
+/// Files that a killed process may have left and that would block every later fetch.
+const LOCKS: &[&str] = &["shallow.lock", "packed-refs.lock", "HEAD.lock", "config.lock"];
+
+/// Opens the bare copy; makes it when it is missing or cannot be opened.
+pub(crate) fn open_or_init(path: &Path, url: &str) -> Result<Store, RepoError> {
+    if path.join("HEAD").exists() {
+        if let Ok(store) = Store::open(path, url) {
+            return Ok(store);
+        }
+        std::fs::remove_dir_all(path).map_err(|e| RepoError::Internal(format!("cannot remove {}: {e}", path.display())))?;
+    }
+    super::init_bare(path).map(|store| Store { url: url.to_owned(), ..store })
+}
+
+/// Removes locks of a process that is gone. Only before the first use of a copy in this process.
+pub(crate) fn remove_stale_locks(path: &Path) {
+    for lock in LOCKS {
+        // Most often there is none; a lock that cannot be removed shows up as an error of the fetch.
+        let _ = std::fs::remove_file(path.join(lock));
     }
 }

@@ -9,7 +9,7 @@ mod ssh;
 mod tree;
 mod write;
 
-pub(crate) use fetch::Remote;
+pub(crate) use fetch::{Remote, remove_stale_locks};
 pub(crate) use tree::GitFiles;
 pub(crate) use write::{commit_files, init_bare};
 

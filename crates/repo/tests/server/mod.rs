@@ -1,0 +1,198 @@
+//! A small git server on loopback: HTTP/1.1 in front of `git http-backend`, with or without TLS, passwords and redirects.
+
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+};
+
+#[derive(Clone, Default)]
+pub struct Setup {
+    pub user: Option<(&'static str, &'static str)>,
+    pub token: Option<&'static str>,
+    /// Answer everything with a redirect to this server.
+    pub redirect: Option<String>,
+    pub tls: bool,
+}
+
+pub struct Server {
+    port: u16,
+    tls: bool,
+    ca: String,
+    log: Arc<Mutex<Vec<String>>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    pub fn start(root: &Path, setup: Setup) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let port = listener.local_addr().expect("address").port();
+        let (log, stop) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+        let (config, ca) = tls();
+        let shared = Shared { root: root.to_owned(), setup: setup.clone(), log: Arc::clone(&log) };
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                let (shared, config) = (shared.clone(), Arc::clone(&config));
+                std::thread::spawn(move || shared.connection(stream, config));
+            }
+        });
+        Self { port, tls: setup.tls, ca, log, stop, thread: Some(thread) }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("{}://localhost:{}{path}", if self.tls { "https" } else { "http" }, self.port)
+    }
+
+    pub fn ca(&self) -> String {
+        self.ca.clone()
+    }
+
+    /// One line per request: what it was, and `authorization` when it had one.
+    pub fn log(&self) -> Vec<String> {
+        self.log.lock().expect("log").clone()
+    }
+
+    pub fn count(&self, what: &str) -> usize {
+        self.log().iter().filter(|line| line.contains(what)).count()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        drop(TcpStream::connect(("127.0.0.1", self.port)));
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("the server ends");
+        }
+    }
+}
+
+fn tls() -> (Arc<rustls::ServerConfig>, String) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("certificate");
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .expect("config");
+    (Arc::new(config), made.cert.pem())
+}
+
+trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+#[derive(Clone)]
+struct Shared {
+    root: PathBuf,
+    setup: Setup,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+impl Shared {
+    fn connection(&self, tcp: TcpStream, config: Arc<rustls::ServerConfig>) {
+        let stream: Box<dyn Stream> = if self.setup.tls {
+            let Ok(connection) = rustls::ServerConnection::new(config) else { return };
+            Box::new(rustls::StreamOwned::new(connection, tcp))
+        } else {
+            Box::new(tcp)
+        };
+        let mut stream = BufReader::new(stream);
+        while self.request(&mut stream).is_some() {}
+    }
+
+    fn request(&self, stream: &mut BufReader<Box<dyn Stream>>) -> Option<()> {
+        let mut line = String::new();
+        if stream.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        let mut words = line.split_whitespace();
+        let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+        let mut headers = Vec::new();
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).ok()?;
+            let Some((name, value)) = line.trim().split_once(':') else { break };
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        let header = |name: &str| headers.iter().find(|(n, _)| n == name).map_or("", |(_, v)| v.as_str());
+        let mut body = vec![0; header("content-length").parse().unwrap_or(0)];
+        stream.read_exact(&mut body).ok()?;
+        let text = String::from_utf8_lossy(&body);
+        let command = ["ls-refs", "fetch"].into_iter().find(|c| text.contains(&format!("command={c}"))).unwrap_or("");
+        let authorized = if header("authorization").is_empty() { "" } else { "authorization" };
+        self.log.lock().ok()?.push(format!("{method} {target} {command} {authorized}"));
+        let answer = self.answer(&method, &target, &headers, &body);
+        stream.get_mut().write_all(&answer).ok()?;
+        stream.get_mut().flush().ok()
+    }
+
+    fn answer(&self, method: &str, target: &str, headers: &[(String, String)], body: &[u8]) -> Vec<u8> {
+        let header = |name: &str| headers.iter().find(|(n, _)| n == name).map_or("", |(_, v)| v.as_str());
+        if let Some(to) = &self.setup.redirect {
+            return format!("HTTP/1.1 302 Found\r\nLocation: {to}{target}\r\nContent-Length: 0\r\n\r\n").into_bytes();
+        }
+        let wanted = match (&self.setup.user, &self.setup.token) {
+            (Some((user, password)), _) => Some(format!("Basic {}", base64(format!("{user}:{password}").as_bytes()))),
+            (None, Some(token)) => Some(format!("Bearer {token}")),
+            (None, None) => None,
+        };
+        if wanted.is_some_and(|w| w != header("authorization")) {
+            return b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"git\"\r\nContent-Length: 0\r\n\r\n".to_vec();
+        }
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let mut child = Command::new("git")
+            .arg("http-backend")
+            .env("GIT_PROJECT_ROOT", &self.root)
+            .env("GIT_HTTP_EXPORT_ALL", "1")
+            .env("GIT_CONFIG_COUNT", "1")
+            .env("GIT_CONFIG_KEY_0", "safe.directory")
+            .env("GIT_CONFIG_VALUE_0", "*")
+            .env("PATH_INFO", path)
+            .env("QUERY_STRING", query)
+            .env("REQUEST_METHOD", method)
+            .env("CONTENT_TYPE", header("content-type"))
+            .env("CONTENT_LENGTH", body.len().to_string())
+            .env("GIT_PROTOCOL", header("git-protocol"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("git http-backend");
+        child.stdin.take().expect("stdin").write_all(body).expect("the body");
+        let out = child.wait_with_output().expect("output").stdout;
+        let split = out.windows(4).position(|w| w == b"\r\n\r\n").map_or(out.len(), |i| i + 4);
+        let (head, content) = out.split_at(split);
+        let head = String::from_utf8_lossy(head);
+        let status = head.lines().find_map(|l| l.strip_prefix("Status: ")).unwrap_or("200 OK");
+        let head: String = head.lines().filter(|l| !l.is_empty() && !l.starts_with("Status: ")).map(|l| format!("{l}\r\n")).collect();
+        let mut answer = format!("HTTP/1.1 {status}\r\n{head}Content-Length: {}\r\n\r\n", content.len()).into_bytes();
+        answer.extend_from_slice(content);
+        answer
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for chunk in bytes.chunks(3) {
+        let n = chunk.iter().fold(0u32, |n, b| n << 8 | u32::from(*b)) << (8 * (3 - chunk.len()));
+        for i in 0..4 {
+            let letter = LETTERS[(n >> (18 - 6 * i) & 63) as usize] as char;
+            out.push(if i > chunk.len() { '=' } else { letter });
+        }
+    }
+    out
+}
