@@ -76,7 +76,7 @@ impl Object {
         }
     }
 
-    fn str_of<'a>(value: Option<&'a Value>) -> &'a str {
+    fn str_of(value: Option<&Value>) -> &str {
         value.and_then(Value::as_str).unwrap_or("")
     }
 

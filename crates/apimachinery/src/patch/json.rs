@@ -3,6 +3,7 @@
 //! Main function: [`apply`]. It knows nothing of Kubernetes types.
 
 use super::PatchError;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// Most operations accepted in one patch, as the API server has it.
@@ -15,8 +16,7 @@ pub fn apply(doc: &Value, patch: &Value) -> Result<Value, PatchError> {
         let text = format!("the allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}", operations.len());
         return Err(PatchError::Invalid(text));
     }
-    let parsed: json_patch::Patch =
-        serde_json::from_value(patch.clone()).map_err(|e| PatchError::invalid(format!("error decoding the JSON patch: {e}")))?;
+    let parsed = json_patch::Patch::deserialize(patch).map_err(|e| PatchError::invalid(format!("error decoding the JSON patch: {e}")))?;
     let mut result = doc.clone();
     json_patch::patch(&mut result, &parsed).map_err(|e| PatchError::Operation {
         index: e.operation,

@@ -218,6 +218,11 @@ impl<'a> TypeRef<'a> {
         }
     }
 
+    /// Whether the type is one of [`builtin`]'s.
+    pub fn is_built_in(&self) -> bool {
+        std::ptr::eq(self.schema, builtin())
+    }
+
     /// The definition's name, when the type is one.
     pub fn name(&self) -> Option<&'a str> {
         self.definition.map(|d| &*self.schema.definitions[d as usize].name)

@@ -35,15 +35,11 @@ impl Walk {
             (Some(old), Some(new)) => self.both(old, new, ty)?,
             (None, Some(new)) => {
                 self.below(None, Some(new), ty.form(new), ty)?;
-                if !ty.is_present_when_empty(new) {
-                    self.found.added.insert(&self.path);
-                }
+                self.found.added.insert(&self.path);
             }
             (Some(old), None) => {
                 self.below(Some(old), None, ty.form(old), ty)?;
-                if !ty.is_present_when_empty(old) {
-                    self.found.removed.insert(&self.path);
-                }
+                self.found.removed.insert(&self.path);
             }
         }
         Ok(())
@@ -80,14 +76,16 @@ impl Walk {
 
     fn maps(&mut self, old: Option<&Map<String, Value>>, new: Option<&Map<String, Value>>, ty: Ty<'_>) -> Result<(), String> {
         let at_metadata = matches!(&self.path[..], [PathElement::Field(f)] if f == "metadata");
-        for (key, old) in old.into_iter().flatten() {
+        for (key, value) in old.into_iter().flatten() {
             if !(at_metadata && key == "managedFields") {
-                self.field(key, Some(old), new.and_then(|m| m.get(key)), ty)?;
+                let other = new.map(|m| m.get(key).or_else(|| ty.present_anyway(key)));
+                self.field(key, Some(value), other.flatten(), ty)?;
             }
         }
-        for (key, new) in new.into_iter().flatten() {
+        for (key, value) in new.into_iter().flatten() {
             if !(at_metadata && key == "managedFields") && old.is_none_or(|m| !m.contains_key(key)) {
-                self.field(key, None, Some(new), ty)?;
+                let other = old.and_then(|_| ty.present_anyway(key));
+                self.field(key, other, Some(value), ty)?;
             }
         }
         Ok(())

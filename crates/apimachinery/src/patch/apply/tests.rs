@@ -159,7 +159,7 @@ fn keyed_lists_merge_by_key_and_keep_their_order() {
 fn plain_structs_are_never_added_themselves() {
     let mut made = deployment(json!([{"name": "web", "securityContext": {"runAsUser": 1}}]), Some(2));
     track_update(None, &mut made, &apps("kubectl-create", "t1"), deployment_type());
-    let expected = r#"kubectl-create Update t1 {"f:spec":{"f:replicas":{},"f:selector":{},"f:template":{"f:spec":{"f:containers":{".":{},"k:{\"name\":\"web\"}":{".":{},"f:name":{},"f:securityContext":{".":{},"f:runAsUser":{}}}}}}}}"#;
+    let expected = r#"kubectl-create Update t1 {"f:spec":{"f:replicas":{},"f:selector":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:name":{},"f:securityContext":{".":{},"f:runAsUser":{}}}}}}}}"#;
     assert_eq!(owners(&made), [expected]);
 }
 

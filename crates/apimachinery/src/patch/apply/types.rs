@@ -5,7 +5,7 @@
 use super::path::PathElement;
 use crate::schema::{ListType, MapType, ScalarKind, TypeKind, TypeRef};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::LazyLock};
 
 /// The type of a value; without a schema maps merge and lists are leaves.
 #[derive(Clone, Copy)]
@@ -82,9 +82,17 @@ impl<'a> Ty<'a> {
         }
     }
 
-    /// Whether the API server has this map in memory, empty, before anything is put into it; it is then never itself added.
-    pub(super) fn is_present_when_empty(self, value: &Value) -> bool {
-        matches!(self, Self::Known(ty) if ty.is_plain_struct()) && value.as_object().is_some_and(|m| !m.is_empty())
+    /// What a field of a map that is there holds when it is not written. The API server has built-in kinds in Go structs: a plain
+    /// struct in one is an empty map, a required list or map is null, and so neither is ever itself added or removed.
+    pub(super) fn present_anyway(self, name: &str) -> Option<&'static Value> {
+        static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(serde_json::Map::new()));
+        let Self::Known(ty) = self else { return None };
+        let field = ty.named_field(name)?;
+        if field.is_plain_struct() {
+            return Some(&EMPTY);
+        }
+        let composed = matches!(field.kind(), TypeKind::Object | TypeKind::Map | TypeKind::List);
+        (composed && ty.is_built_in() && ty.is_required(name)).then_some(&Value::Null)
     }
 
     /// What an element of this list is known by.

@@ -1,0 +1,50 @@
+//! The committed schema table says the same as the document it was made from, when `../shared/kubernetes` lies beside the workspace.
+
+use serde_json::Value;
+use std::{fs, path::Path};
+use tiphys_apimachinery::schema::{self, Schema, TypeKind, TypeRef};
+
+/// Everything that can be said of a type in one place, without following it into other definitions.
+fn told(ty: TypeRef<'_>) -> String {
+    let inner = match ty.kind() {
+        TypeKind::List => ty.items().map(told),
+        TypeKind::Map => ty.values().map(told),
+        _ => None,
+    };
+    format!(
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} [{}]",
+        ty.kind(),
+        ty.name(),
+        ty.list_type(),
+        ty.list_map_keys(),
+        ty.map_type(),
+        ty.patch_strategy(),
+        ty.patch_merge_key(),
+        ty.format().filter(|f| *f != "int-or-string"),
+        ty.enum_values(),
+        inner.unwrap_or_default()
+    )
+}
+
+#[test]
+fn the_table_agrees_with_its_source() {
+    let file = format!("../../../shared/kubernetes/openapi-v2-{}.json", schema::KUBERNETES_VERSION);
+    let Ok(text) = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)) else {
+        println!("skipped: ../shared is absent");
+        return;
+    };
+    let document: Value = serde_json::from_str(&text).expect("JSON");
+    let source = Schema::from_openapi_v3(&document).expect("a schema");
+    assert_eq!(source.definitions().count(), schema::builtin().definitions().count());
+    for (expected, got) in source.definitions().zip(schema::builtin().definitions()) {
+        let name = expected.name().expect("definitions have names");
+        assert_eq!(got.name(), Some(name));
+        assert_eq!(told(got), told(expected), "{name}");
+        assert_eq!(got.gvks(), expected.gvks(), "{name}");
+        assert!(got.required().eq(expected.required()), "{name}");
+        assert!(got.fields().map(|f| f.0).eq(expected.fields().map(|f| f.0)), "{name}");
+        for ((field, got), (_, expected)) in got.fields().zip(expected.fields()) {
+            assert_eq!(told(got), told(expected), "{name}.{field}");
+        }
+    }
+}
