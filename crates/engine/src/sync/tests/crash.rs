@@ -216,3 +216,86 @@ fn results_are_durable_before_a_hook_is_let_go() {
     }
     panic!("the sync did not end");
 }
+
+/// Numbers that look random but are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).expect("31 bits") % n
+    }
+
+    fn pick<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len())]
+    }
+}
+
+/// A sync of a few things of all sorts, some of which go wrong.
+fn random(seed: u64) -> Sim {
+    let mut dice = Dice(seed);
+    let mut desired = Vec::new();
+    let mut health = BTreeMap::new();
+    for i in 0..3 + dice.below(8) {
+        let name = format!("n{i}");
+        let wave_of = dice.pick(&[0, 0, 0, 1, 2]);
+        let object = if dice.below(2) == 0 {
+            let types = dice.pick(&["PreSync", "Sync", "PostSync", "SyncFail", "PreSync,PostSync"]);
+            hook_job(&name, types, dice.pick(&["", "HookSucceeded", "HookFailed", "BeforeHookCreation,HookSucceeded"]))
+        } else {
+            make(dice.pick(&["ConfigMap", "Deployment", "Secret"]), &name)
+        };
+        desired.push(wave(object, wave_of));
+        let mut states = vec![Progressing; dice.below(3)];
+        states.push(dice.pick(&[Healthy, Healthy, Healthy, Healthy, Healthy, Degraded]));
+        health.insert(name, states);
+    }
+    let mut sim = Sim::new(desired.clone());
+    for object in desired.into_iter().filter(|o| o.name().len() == 2) {
+        if dice.below(4) == 0 {
+            sim.put(object);
+        }
+    }
+    for i in 0..dice.below(3) {
+        sim.put(wave(make("ConfigMap", &format!("old{i}")), dice.pick(&[0, 1])));
+        sim.slow_deletions.insert(format!("old{i}"), dice.below(2));
+    }
+    if dice.below(4) == 0 {
+        sim = sim.error(&format!("apply n{}", dice.below(4)), "no");
+    }
+    if dice.below(8) == 0 {
+        sim = sim.error(&format!("run hook n{}", dice.below(4)), "no");
+    }
+    sim.health = health;
+    sim
+}
+
+#[test]
+fn whatever_is_synced_and_whenever_it_is_killed() {
+    let mut phases = BTreeMap::new();
+    for seed in 0..150 {
+        let (expected, _) = run_cut(random(seed), None, Cut::AfterRecord, true);
+        *phases.entry(expected.phase.as_str()).or_insert(0) += 1;
+        let mut dice = Dice(seed + 1_000_000);
+        let mut sim = random(seed);
+        let last = (0..300).find_map(|_| {
+            let cut = (dice.below(3) == 0).then(|| dice.pick(&CUTS));
+            let decision = sim.turn_cut(cut);
+            if decision.phase.completed() {
+                return Some(decision);
+            }
+            if cut.is_some() {
+                let begun = sim.stored.as_ref().is_some_and(|(results, _)| results != "[]");
+                sim.restart(!begun || dice.below(2) == 0);
+            } else if decision.effects.is_empty() {
+                sim.idle(&decision);
+            }
+            None
+        });
+        let last = last.unwrap_or_else(|| panic!("sync {seed} did not end"));
+        let got = end(sim, last.phase, last.message);
+        assert_eq!((got.phase, &got.world, &got.created), (expected.phase, &expected.world, &expected.created), "sync {seed}");
+        assert!(got.created.values().all(|n| *n == 1), "sync {seed}: {:?}", got.created);
+    }
+    assert!(phases["Succeeded"] > 20 && phases["Failed"] > 20, "{phases:?}");
+}

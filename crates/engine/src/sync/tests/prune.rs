@@ -1,6 +1,6 @@
 //! Pruning: facts D.
 
-use super::sim::{Sim, make, options, says, wave};
+use super::sim::{Cut, Sim, make, options, says, wave};
 use crate::sync::{Effect, OperationPhase, Propagation};
 
 #[test]
@@ -143,4 +143,29 @@ fn only_the_object_that_was_compared_is_pruned() {
     let observed = crate::sync::Observed { live: &live, health: &|_| None };
     let decision = crate::sync::next(&plan, observed, &sim.progress, &sim.request, sim.now);
     assert!(decision.effects.is_empty() && sim.world.contains_key(&key));
+}
+
+#[test]
+fn what_is_gone_is_not_waited_for_though_the_cache_still_shows_it() {
+    let mut sim = Sim::new(vec![wave(make("ConfigMap", "c"), 1)]).existing(make("Pod", "p")).error("prune p", "!not found");
+    sim.keep_plan();
+    let old = sim.live("Pod", "p").cloned().expect("it is there");
+    while !sim.log.contains(&"prune p".to_owned()) {
+        sim.turn();
+    }
+    sim.world.insert(old.key(), old);
+    assert_eq!(sim.decide().effects.first().map(Effect::verb), Some("apply"));
+}
+
+#[test]
+fn a_prune_that_was_done_but_not_recorded_is_still_reported() {
+    let mut sim = Sim::new(vec![wave(make("ConfigMap", "c"), 1)]).existing(make("Pod", "p"));
+    while !sim.log.contains(&"prune p".to_owned()) {
+        let cut = sim.decide().effects.iter().any(|e| e.verb() == "prune");
+        sim.turn_cut(cut.then_some(Cut::AfterEffects));
+    }
+    sim.restart(false);
+    sim.run();
+    assert_eq!(sim.result("p"), "Pruned Succeeded pruned");
+    assert_eq!(sim.wet_log(), ["prune p", "apply c"]);
 }
