@@ -196,7 +196,7 @@ mod tests {
         let (mut one, mut all) = (states.subscribe(&app), states.changes());
         assert!(states.get(&app).is_none());
         let diff = ResourceDiff { kind: "ConfigMap".into(), live_state: "x".repeat(10_000), ..ResourceDiff::default() };
-        states.publish(&app, &[diff.clone()], ApplicationTree::default());
+        states.publish(&app, std::slice::from_ref(&diff), ApplicationTree::default());
         one.changed().await.expect("published");
         let state = one.borrow_and_update().clone();
         assert_eq!((state.generation, state.managed()), (1, vec![diff]));

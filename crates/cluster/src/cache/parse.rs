@@ -204,7 +204,7 @@ mod tests {
             assert_eq!(parsed.body.is_some(), want.is_some(), "{raw}");
             assert_eq!((parsed.version, parsed.uid_text.as_deref()), (7, Some("x")));
             if let Some(body) = parsed.body {
-                assert_eq!(body.object().gvk().to_string(), "/v1, Kind=Pod".trim_start_matches('/'));
+                assert_eq!(body.object().gvk(), kind().gvk);
             }
         }
     }

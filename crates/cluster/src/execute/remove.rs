@@ -49,7 +49,7 @@ impl Executor {
             }
             result => result?,
         };
-        if answer.kind() == "Status" || is_gone(&answer) {
+        if is_gone(&answer) {
             self.observe_deleted(key, uid);
             return Ok(None);
         }
@@ -90,7 +90,7 @@ impl Executor {
                     tokio::time::sleep(backoff(Duration::from_millis(5), attempt)).await
                 }
                 Err(e) => return Err(e),
-                Ok(object) if is_gone(&object) => {
+                Ok(answer) if is_gone(&answer) => {
                     self.observe_deleted(&step.key, object.uid());
                     return Ok(EffectOk { live: None, message: String::new() });
                 }
@@ -131,8 +131,12 @@ impl Executor {
     }
 }
 
-/// Whether the object an answer shows is already gone: asked to be deleted, and nothing holds it.
+/// Whether the object an answer is about is already gone: the server has nothing to show but a status, or an object that was asked to be
+/// deleted and that nothing holds.
 fn is_gone(object: &Object) -> bool {
+    if object.kind() == "Status" {
+        return true;
+    }
     object.deletion_timestamp().is_some()
         && object.finalizers().is_empty()
         && object.metadata("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0

@@ -166,7 +166,7 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Store<T> {
 
     /// Reads from the server itself; `None`: it does not exist.
     pub async fn fetch(&self, namespace: &str, name: &str) -> Result<Option<Arc<Record<T>>>, Error> {
-        match self.send(Call::get(self.path(namespace, name))).await {
+        match self.send(Call::get(self.path(namespace, name)), namespace, name).await {
             Ok(record) => Ok(Some(record)),
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
@@ -178,8 +178,15 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Store<T> {
     }
 
     /// Sends a request whose answer is one record, and takes the answer in.
-    async fn send(&self, call: Call) -> Result<Arc<Record<T>>, Error> {
+    async fn send(&self, call: Call, namespace: &str, name: &str) -> Result<Arc<Record<T>>, Error> {
         let mut object: Object = self.shared.cluster.http().json(&call).await?;
+        if object.kind() == "Status" {
+            // The write took away what held a record that was to be deleted: the server has nothing to show any more.
+            let key = (namespace.to_owned(), name.to_owned());
+            let last = self.get(namespace, name).unwrap_or_else(|| Arc::new(Record::new(object)));
+            self.shared.remove(&key, None, 0);
+            return Ok(last);
+        }
         object.metadata_mut().remove("managedFields");
         let record = Arc::new(Record::new(object));
         self.shared.take(record.clone(), true);
@@ -188,13 +195,13 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Store<T> {
 
     pub async fn create(&self, object: &Object) -> Result<Arc<Record<T>>, Error> {
         let call = Call::new(Method::POST, self.shared.kind.collection_path(object.namespace()));
-        self.send(self.managed(call).with_body(crate::request::JSON, bytes_of(object))).await
+        self.send(self.managed(call).with_body(crate::request::JSON, bytes_of(object)), object.namespace(), object.name()).await
     }
 
     /// Replaces the object; its resourceVersion, when set, must be the server's.
     pub async fn update(&self, object: &Object) -> Result<Arc<Record<T>>, Error> {
         let call = Call::new(Method::PUT, self.path(object.namespace(), object.name()));
-        self.send(self.managed(call).with_body(crate::request::JSON, bytes_of(object))).await
+        self.send(self.managed(call).with_body(crate::request::JSON, bytes_of(object)), object.namespace(), object.name()).await
     }
 
     pub async fn merge_patch(&self, namespace: &str, name: &str, patch: &Value) -> Result<Arc<Record<T>>, Error> {
@@ -207,7 +214,7 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Store<T> {
 
     async fn patch(&self, namespace: &str, name: &str, content_type: &'static str, patch: &Value) -> Result<Arc<Record<T>>, Error> {
         let call = Call::new(Method::PATCH, self.path(namespace, name));
-        self.send(self.managed(call).with_body(content_type, patch.to_string())).await
+        self.send(self.managed(call).with_body(content_type, patch.to_string()), namespace, name).await
     }
 
     fn managed(&self, call: Call) -> Call {
@@ -226,7 +233,7 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Store<T> {
         for attempt in 0.. {
             let record = match fresh.take() {
                 Some(record) => record,
-                None => self.send(Call::get(self.path(namespace, name))).await?,
+                None => self.send(Call::get(self.path(namespace, name)), namespace, name).await?,
             };
             let mut changed = record.object.clone();
             if !change(&mut changed)? {
@@ -278,16 +285,18 @@ impl<T: DeserializeOwned> Shared<T> {
         let version = record.version();
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         let before = records.all.get(&key).cloned();
+        // The answer to the removal of the last finalizer still has the resourceVersion from before.
+        let ends = record.object.deletion_timestamp().is_some() && record.object.finalizers().is_empty();
         let stale = match &before {
+            Some(b) if write && ends => b.object.uid() != record.object.uid(),
             Some(b) => version != 0 && version <= b.version(),
             None => write && version != 0 && version <= records.position,
         };
         if stale {
             return;
         }
-        let ends = record.object.deletion_timestamp().is_some() && record.object.finalizers().is_empty();
         if write && ends {
-            // The last finalizer was removed: the server has deleted it.
+            // Nothing holds it any more: the server has deleted it.
             records.all.remove(&key);
         } else {
             records.all.insert(key, record.clone());

@@ -1,6 +1,6 @@
-//! The crate against a real API server: `TIPHYS_TEST_KUBECONFIG=<file> cargo test -p tiphys-cluster --test real`.
+//! The crate on the embedded API server and, with `TIPHYS_TEST_KUBECONFIG=<file>`, the same on a real one.
 //!
-//! Without that variable there is nothing to test against, and each test says so and passes.
+//! Without that variable the tests of `real` have nothing to test against; each says so and passes.
 
 use serde_json::{Value, json};
 use std::{
@@ -9,7 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 use tiphys_apimachinery::{GroupKind, Gvk, Object, ResourceKey};
-use tiphys_cluster::{CacheOptions, Cluster, ConnectOptions, Discovery, Executor, LiveCache};
+use tiphys_cluster::{
+    CacheOptions, Cluster, ConnectOptions, Discovery, Executor, LiveCache, Records, RecordsOptions,
+    records::{Event, EventTarget},
+};
+use tiphys_embedded_kube::{Data, EmbeddedKube, sim::SimOptions};
 use tiphys_engine::{
     sync::{
         Effect, Outcome, Propagation, Step,
@@ -19,19 +23,77 @@ use tiphys_engine::{
     types::KindInfo,
 };
 
-async fn cluster() -> Option<Cluster> {
-    let Ok(file) = std::env::var("TIPHYS_TEST_KUBECONFIG") else {
-        eprintln!("TIPHYS_TEST_KUBECONFIG is not set: nothing to test against");
-        return None;
-    };
-    Some(Cluster::connect(ConnectOptions::kubeconfig(Some(file.into()), None)).await.expect("the test cluster answers"))
+/// A cluster for one test; what it runs on lives as long as this does.
+struct Ground {
+    cluster: Cluster,
+    embedded: Option<EmbeddedKube>,
 }
 
-async fn cache() -> Option<LiveCache> {
-    let discovery = Discovery::new(cluster().await?).await.expect("discovery");
-    let cache = LiveCache::start(discovery, CacheOptions::default());
-    cache.wait_ready().await;
-    Some(cache)
+impl Ground {
+    async fn embedded() -> Self {
+        let options = tiphys_embedded_kube::Options { data: Data::Memory, sim: SimOptions::default(), admin_token: None };
+        let server = EmbeddedKube::start(options).await.expect("the embedded server starts");
+        let cluster = Cluster::connect_in_process(server.router(), "https://kubernetes.default.svc").await.expect("it answers");
+        Self { cluster, embedded: Some(server) }
+    }
+
+    async fn real() -> Option<Self> {
+        let Ok(file) = std::env::var("TIPHYS_TEST_KUBECONFIG") else {
+            eprintln!("TIPHYS_TEST_KUBECONFIG is not set: nothing to test against");
+            return None;
+        };
+        let cluster = Cluster::connect(ConnectOptions::kubeconfig(Some(file.into()), None)).await.expect("the test cluster answers");
+        Some(Self { cluster, embedded: None })
+    }
+
+    async fn cache(&self) -> LiveCache {
+        let discovery = Discovery::new(self.cluster.clone()).await.expect("discovery");
+        let cache = LiveCache::start(discovery, CacheOptions::default());
+        cache.wait_ready().await;
+        cache
+    }
+}
+
+macro_rules! scenarios {
+    ($($name:ident)*; only on a real server: $($real:ident)*) => {
+        mod embedded {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                let ground = super::Ground::embedded().await;
+                super::$name(&ground).await;
+                if let Some(server) = ground.embedded {
+                    server.shutdown().await;
+                }
+            })*
+        }
+        mod real {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                if let Some(ground) = super::Ground::real().await {
+                    super::$name(&ground).await;
+                }
+            })*
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $real() {
+                if let Some(ground) = super::Ground::real().await {
+                    super::$real(&ground).await;
+                }
+            })*
+        }
+    };
+}
+
+scenarios! {
+    discovery_knows_kinds_scopes_and_versions
+    the_cache_follows_what_happens
+    crds_come_and_go
+    objects_are_written_as_kubectl_does
+    finalizers_are_removed
+    an_object_without_a_mark_is_read_once_and_then_kept
+    records_and_settings_are_followed;
+    only on a real server:
+    field_managers_are_migrated
+    what_cannot_be_changed_in_place_is_made_anew
 }
 
 fn object(value: Value) -> Object {
@@ -107,9 +169,8 @@ async fn fresh_namespace(executor: &Executor, name: &str) {
     assert_eq!(said(&made), format!("namespace/{name} created"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn discovery_knows_kinds_scopes_and_versions() {
-    let Some(cluster) = cluster().await else { return };
+async fn discovery_knows_kinds_scopes_and_versions(ground: &Ground) {
+    let cluster = ground.cluster.clone();
     assert!(cluster.version().git_version.starts_with("v1."), "{:?}", cluster.version());
     let discovery = Discovery::new(cluster).await.expect("discovery");
     let kinds = discovery.kinds();
@@ -124,10 +185,9 @@ async fn discovery_knows_kinds_scopes_and_versions() {
     assert!(kinds.failures.is_empty(), "{:?}", kinds.failures);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_cache_follows_what_happens() {
+async fn the_cache_follows_what_happens(ground: &Ground) {
     let start = Instant::now();
-    let Some(cache) = cache().await else { return };
+    let cache = ground.cache().await;
     eprintln!("ready after {:?}: {:?}", start.elapsed(), cache.stats());
     assert!(cache.failures().is_empty(), "{:?}", cache.failures());
     let executor = Executor::new(cache.clone());
@@ -173,9 +233,8 @@ async fn the_cache_follows_what_happens() {
     executor.run(0, &prune(&namespace("cluster-cache"), "")).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn crds_come_and_go() {
-    let Some(cache) = cache().await else { return };
+async fn crds_come_and_go(ground: &Ground) {
+    let cache = ground.cache().await;
     let executor = Executor::new(cache.clone());
     let crd = object(json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "boats.tiphys.test"},
@@ -209,9 +268,8 @@ async fn crds_come_and_go() {
     eventually("the kind is gone", || cache.kinds().is_namespaced(&gk).is_none() && cache.get(&boat.key()).is_none()).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn objects_are_written_as_kubectl_does() {
-    let Some(cache) = cache().await else { return };
+async fn objects_are_written_as_kubectl_does(ground: &Ground) {
+    let cache = ground.cache().await;
     let executor = Executor::new(cache.clone());
     fresh_namespace(&executor, "cluster-write").await;
     let map = |data: Value| config_map("cluster-write", "m", "w", data);
@@ -240,26 +298,6 @@ async fn objects_are_written_as_kubectl_does() {
     let before = cache.get(&live.key()).expect("there").uid;
     assert_eq!(run(&map(json!({"f": "6"})), Replace, true).await, "configmap/m replaced");
     assert_ne!(cache.get(&live.key()).expect("there").uid, before);
-    // An immutable field: refused with the server's words, made anew with force.
-    let service = |ip: &str| {
-        object(
-            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "cluster-write"}, "spec": {"clusterIP": ip, "ports": [{"port": 80}]}}),
-        )
-    };
-    assert_eq!(run(&service("10.0.44.43"), ClientSide, false).await, "service/s created");
-    let refused = run(&service("10.0.44.44"), ClientSide, false).await;
-    assert!(refused.starts_with("[Service \"s\" is invalid: spec.clusterIPs[0]: Invalid value"), "{refused}");
-    assert_eq!(run(&service("10.0.44.44"), ClientSide, true).await, "service/s configured");
-    // A binding's role cannot be changed; it is made anew.
-    let binding = |role: &str| {
-        object(
-            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "b", "namespace": "cluster-write"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}, "subjects": []}),
-        )
-    };
-    let name = "rolebinding.rbac.authorization.k8s.io/b";
-    assert_eq!(run(&binding("view"), ClientSide, false).await, format!("{name} reconciled. {name} created"));
-    assert_eq!(run(&binding("edit"), ClientSide, false).await, format!("{name} reconciled. {name} created"));
     let missing = config_map("nowhere-at-all", "m", "w", json!({}));
     assert_eq!(run(&missing, ClientSide, false).await, "[namespaces \"nowhere-at-all\" not found]");
     let unknown = object(json!({"apiVersion": "nobody.example/v1", "kind": "Nothing", "metadata": {"name": "x", "namespace": "default"}}));
@@ -270,9 +308,36 @@ async fn objects_are_written_as_kubectl_does() {
     executor.run(0, &prune(&namespace("cluster-write"), "")).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn finalizers_are_removed_and_managers_migrated() {
-    let Some(cache) = cache().await else { return };
+async fn what_cannot_be_changed_in_place_is_made_anew(ground: &Ground) {
+    let cache = ground.cache().await;
+    let executor = Executor::new(cache.clone());
+    fresh_namespace(&executor, "cluster-anew").await;
+    let run = async |target: &Object, force| said(&executor.run(0, &apply(target, ApplyMode::ClientSide, force)).await);
+    // An immutable field: refused with the server's words, made anew with force.
+    let service = |ip: &str| {
+        object(
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "cluster-anew"}, "spec": {"clusterIP": ip, "ports": [{"port": 80}]}}),
+        )
+    };
+    assert_eq!(run(&service("10.0.44.43"), false).await, "service/s created");
+    let refused = run(&service("10.0.44.44"), false).await;
+    assert!(refused.starts_with("[Service \"s\" is invalid: spec.clusterIPs[0]: Invalid value"), "{refused}");
+    assert_eq!(run(&service("10.0.44.44"), true).await, "service/s configured");
+    // A binding's role cannot be changed; it is made anew.
+    let binding = |role: &str| {
+        object(
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "b", "namespace": "cluster-anew"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}, "subjects": []}),
+        )
+    };
+    let name = "rolebinding.rbac.authorization.k8s.io/b";
+    assert_eq!(run(&binding("view"), false).await, format!("{name} reconciled. {name} created"));
+    assert_eq!(run(&binding("edit"), false).await, format!("{name} reconciled. {name} created"));
+    executor.run(0, &prune(&namespace("cluster-anew"), "")).await;
+}
+
+async fn finalizers_are_removed(ground: &Ground) {
+    let cache = ground.cache().await;
     let executor = Executor::new(cache.clone());
     fresh_namespace(&executor, "cluster-final").await;
     let mut map = config_map("cluster-final", "m", "f", json!({"a": "1"}));
@@ -285,12 +350,19 @@ async fn finalizers_are_removed_and_managers_migrated() {
         let effect = Effect::RemoveFinalizer { step: step(&map), uid: uid.clone(), finalizer: finalizer.to_owned() };
         assert!(executor.run(0, &effect).await.result.is_ok());
     }
-    assert!(cache.get(&map.key()).is_none(), "the last finalizer was removed");
+    // A foreground deletion has a finalizer of its own, which the server's collector takes off.
+    eventually("the object is gone", || cache.get(&map.key()).is_none()).await;
     let again = Effect::RemoveFinalizer { step: step(&map), uid, finalizer: "example.com/other".to_owned() };
     assert!(executor.run(0, &again).await.result.expect_err("gone").not_found);
+    executor.run(0, &prune(&namespace("cluster-final"), "")).await;
+}
 
-    map.set_finalizers(Vec::new());
-    let call = tiphys_cluster::request::Call::new(http::Method::POST, "/api/v1/namespaces/cluster-final/configmaps")
+async fn field_managers_are_migrated(ground: &Ground) {
+    let cache = ground.cache().await;
+    let executor = Executor::new(cache.clone());
+    fresh_namespace(&executor, "cluster-migrate").await;
+    let map = config_map("cluster-migrate", "m", "f", json!({"a": "1"}));
+    let call = tiphys_cluster::request::Call::new(http::Method::POST, "/api/v1/namespaces/cluster-migrate/configmaps")
         .query("fieldManager", "kubectl-client-side-apply");
     let body = serde_json::to_vec(&map).expect("JSON");
     cache.discovery().cluster().http().send(&call.with_body(tiphys_cluster::request::JSON, body)).await.expect("created");
@@ -299,14 +371,14 @@ async fn finalizers_are_removed_and_managers_migrated() {
     let entries = live.metadata("managedFields").and_then(Value::as_array).expect("there").clone();
     assert_eq!(entries.len(), 1);
     assert_eq!((&entries[0]["manager"], &entries[0]["operation"]), (&json!("argocd-controller"), &json!("Apply")));
-    executor.run(0, &prune(&namespace("cluster-final"), "")).await;
+    executor.run(0, &prune(&namespace("cluster-migrate"), "")).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_object_without_a_mark_is_read_once_and_then_kept() {
-    let Some(cache) = cache().await else { return };
-    let key = ResourceKey::new("", "ConfigMap", "kube-system", "extension-apiserver-authentication");
-    assert!(cache.get(&key).is_some() && cache.object(&key).is_none());
+async fn an_object_without_a_mark_is_read_once_and_then_kept(ground: &Ground) {
+    let cache = ground.cache().await;
+    let key = ResourceKey::new("", "ConfigMap", "default", "kube-root-ca.crt");
+    eventually("every namespace has the map", || cache.get(&key).is_some()).await;
+    assert!(cache.object(&key).is_none(), "nobody wanted its body yet");
     let found = cache.managed("pinning", std::slice::from_ref(&key)).await.expect("readable");
     assert_eq!(found.len(), 1);
     assert!(cache.object(&key).is_some());
@@ -314,4 +386,71 @@ async fn an_object_without_a_mark_is_read_once_and_then_kept() {
     assert!(cache.managed("pinning", &[absent]).await.expect("readable").is_empty());
     let unknown = Gvk::new("nobody.example", "v1", "Nothing");
     assert!(cache.get_as(&unknown, "", "x").await.is_err());
+}
+
+async fn records_and_settings_are_followed(ground: &Ground) {
+    let cache = ground.cache().await;
+    let executor = Executor::new(cache.clone());
+    for file in ["application-crd.yaml", "appproject-crd.yaml"] {
+        let path = format!("{}/../../deploy/crds/{file}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read(path).expect("the CRDs are in the repository");
+        let documents = tiphys_gocompat::yaml::parse_documents(text, &tiphys_gocompat::yaml::Limits::default()).expect("YAML");
+        let crd = object(documents[0].value.clone());
+        let applied = executor.run(0, &apply(&crd, ApplyMode::ServerSide, false)).await;
+        assert!(applied.result.is_ok(), "{}", said(&applied));
+    }
+    let served = |kind: &str| cache.kinds().is_namespaced(&GroupKind::new("argoproj.io", kind)).is_some();
+    eventually("our kinds are served", || served("Application") && served("AppProject")).await;
+    fresh_namespace(&executor, "cluster-records").await;
+    let records = Records::start(ground.cluster.clone(), RecordsOptions::new("cluster-records"));
+    records.wait_ready().await.expect("readable");
+    assert!(records.applications.is_empty());
+    let mut changes = records.applications.changes();
+    let app = object(json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "web", "namespace": "cluster-records", "finalizers": ["resources-finalizer.argocd.argoproj.io"]},
+        "spec": {"project": "default", "source": {"repoURL": "https://git.example/a", "path": "."}, "destination": {"namespace": "x", "server": "https://kubernetes.default.svc"}}}));
+    let made = records.applications.create(&app).await.expect("created");
+    assert_eq!(made.value().expect("typed").spec.project, "default");
+    assert_eq!(changes.recv().await.expect("told").record.object.name(), "web");
+    assert!(records.applications.get("cluster-records", "web").is_some(), "there at once");
+    // Many change it at once; nothing is lost.
+    let writers = (0..8).map(|i| {
+        let store = records.applications.clone();
+        async move {
+            let change = |o: &mut Object| {
+                o.set_annotation(&format!("writer-{i}"), "was here");
+                Ok(true)
+            };
+            store.modify("cluster-records", "web", change).await.expect("written");
+        }
+    });
+    futures::future::join_all(writers).await;
+    let app = records.applications.get("cluster-records", "web").expect("there");
+    assert_eq!(app.object.annotations().len(), 8);
+    // Settings follow the ConfigMap.
+    let mut settings = records.watch_settings();
+    let method = json!({"application.resourceTrackingMethod": "label"});
+    records.config_maps.create(&object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": "cluster-records"}, "data": method}))).await.expect("created");
+    settings.wait_for(|s| s.get("application.resourceTrackingMethod") == "label").await.expect("followed");
+    // Events.
+    let events = records.events("argocd-server");
+    events
+        .write(&Event::new(EventTarget::of(&app.object), "OperationStarted", "admin initiated sync").annotation("user", "admin"))
+        .await
+        .expect("written");
+    let about = events.about("cluster-records", "web", app.object.uid()).await.expect("readable");
+    assert_eq!(about.iter().map(|e| e.str_at("/source/component")).collect::<Vec<_>>(), ["argocd-server"]);
+    // Deleted, and gone when its finalizer is removed.
+    records.applications.delete("cluster-records", "web", app.object.uid(), "").await.expect("accepted");
+    eventually("the deletion is seen", || {
+        records.applications.get("cluster-records", "web").is_some_and(|r| r.object.deletion_timestamp().is_some())
+    })
+    .await;
+    let release = |o: &mut Object| {
+        o.set_finalizers(Vec::new());
+        Ok(true)
+    };
+    records.applications.modify("cluster-records", "web", release).await.expect("released");
+    assert!(records.applications.get("cluster-records", "web").is_none(), "gone at once");
+    executor.run(0, &prune(&namespace("cluster-records"), "")).await;
 }
