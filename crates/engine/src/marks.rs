@@ -100,7 +100,9 @@ pub fn wave(object: &Object) -> i64 {
 mod tests {
     use super::*;
 
-    fn with(annotations: &[(&str, &str)]) -> Object {
+    type Annotations<'a> = &'a [(&'a str, &'a str)];
+
+    fn with(annotations: Annotations<'_>) -> Object {
         let mut object = Object::default();
         for (key, value) in annotations {
             object.set_annotation(key, value);
@@ -111,7 +113,7 @@ mod tests {
     #[test]
     fn hooks_are_told_from_ordinary_objects() {
         // (annotations, sync hook, any hook, skipped, ignored)
-        let table: &[(&[(&str, &str)], bool, bool, bool, bool)] = &[
+        let table: &[(Annotations<'_>, bool, bool, bool, bool)] = &[
             (&[], false, false, false, false),
             (&[(HOOK, "Sync")], true, true, false, false),
             (&[(HOOK, "Skip")], false, false, true, false),

@@ -63,8 +63,10 @@ fn step<'a>(pattern: &'a [char], text: &[char]) -> Step<'a> {
     }
 }
 
+type Ranges = Vec<(char, char)>;
+
 /// The ranges of a character class, whether it is negated, and the pattern after `]`.
-fn class(pattern: &[char]) -> Option<(Vec<(char, char)>, bool, &[char])> {
+fn class(pattern: &[char]) -> Option<(Ranges, bool, &[char])> {
     let (negated, mut rest) = match pattern.first()? {
         '^' => (true, &pattern[1..]),
         _ => (false, pattern),

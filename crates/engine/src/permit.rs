@@ -38,11 +38,11 @@ pub fn destination(project: &ProjectRules, server: &str, name: &str, namespace: 
         let name_matches = !name.is_empty() && glob_or_not(name_rule, name);
         let server_matches = !server.is_empty() && glob_or_not(server_rule, server);
         let namespace_matches = glob_or_not(namespace_rule, namespace);
+        let denied_place = (!name_matches && denies(name_rule)) || (!server_matches && denies(server_rule) && namespace_matches);
+        let denied_namespace = !namespace_matches && denies(namespace_rule) && server_matches;
         if (server_matches || name_matches) && namespace_matches {
             permitted = true;
-        } else if (!name_matches && denies(name_rule)) || (!server_matches && denies(server_rule) && namespace_matches) {
-            return false;
-        } else if !namespace_matches && denies(namespace_rule) && server_matches {
+        } else if denied_place || denied_namespace {
             return false;
         }
     }

@@ -12,10 +12,7 @@ use crate::{
     types::{CompareRules, Comparison, Condition, ConditionType, Desired, Diff, Entry, KindInfo, NamespaceMetadata, SyncStatus},
 };
 use pairing::{Live, Pair};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 use tiphys_apimachinery::{Gvk, Object, ResourceKey};
 
 /// Compares what Git wants with what there is.
@@ -32,6 +29,13 @@ pub fn compare(
     let Desired { objects, errors } = desired;
     let failed = !errors.is_empty();
     let mut conditions = errors;
+    // With rules that cannot be followed, ignored fields would be called drift, and self-heal would overwrite them.
+    let faulty = diff::check_rules(&rules.ignore_differences).err();
+    let comparable = faulty.is_none();
+    conditions.extend(faulty.map(|why| {
+        let message = format!("Failed to compare desired state to live state: {why}");
+        Condition::new(ConditionType::ComparisonError, message)
+    }));
     let (mut targets, warnings) = targets::prepare(objects, rules, kinds);
     conditions.extend(warnings);
     let live: Live = live.iter().filter(|(_, object)| permit::live(rules, object)).map(|(k, o)| (k.clone(), o.clone())).collect();
@@ -40,7 +44,7 @@ pub fn compare(
     let (targets, hooks, delete_hooks) = split_hooks(targets);
 
     let memory = Memory::new(previous, rules);
-    let judge = Judge { rules, kinds, hooks: &hooks, failed, memory };
+    let judge = Judge { rules, kinds, hooks: &hooks, failed, comparable, memory };
     let mut sync = SyncStatus::Synced;
     let mut entries = Vec::new();
     for (key, pair) in pairing::pair(targets, live, rules, kinds) {
@@ -54,10 +58,9 @@ pub fn compare(
     if rules.managed_namespace.as_ref().is_some_and(|m| m.changed) {
         sync = SyncStatus::OutOfSync;
     }
-    if failed {
+    if failed || !comparable {
         sync = SyncStatus::Unknown;
     }
-    conditions.extend(unsupported(rules));
     let (health, unreadable) = health::aggregate::aggregate(&mut entries, rules);
     conditions.extend(unreadable);
     let (images, external_urls) = tree::summary_of(entries.iter().filter_map(|e| e.live.as_deref()));
@@ -104,16 +107,6 @@ fn split_hooks(targets: Vec<Object>) -> (Vec<Object>, Vec<Object>, Vec<Object>) 
     (ordinary, hooks, delete_hooks)
 }
 
-/// What the settings ask for and this version cannot do: said aloud, as it shows as drift.
-fn unsupported(rules: &CompareRules) -> Option<Condition> {
-    let expressions: BTreeSet<&String> = rules.ignore_differences.iter().flat_map(|r| &r.jq_path_expressions).collect();
-    let first = expressions.first()?;
-    let message = format!(
-        "ignoreDifferences: jqPathExpressions are not supported yet, so the fields of {first:?} still count as differences; name them in jsonPointers"
-    );
-    Some(Condition::new(ConditionType::ExcludedResourceWarning, message))
-}
-
 /// Results of an earlier comparison with the same rules.
 struct Memory<'a>(BTreeMap<&'a ResourceKey, &'a Entry>);
 
@@ -142,7 +135,10 @@ struct Judge<'a> {
     rules: &'a CompareRules,
     kinds: &'a dyn KindInfo,
     hooks: &'a [Object],
+    /// Not all desired objects are known.
     failed: bool,
+    /// Differences can be judged.
+    comparable: bool,
     memory: Memory<'a>,
 }
 
@@ -169,7 +165,7 @@ impl Judge<'_> {
         };
         let namespaced = self.kinds.is_namespaced(&key.group_kind()).unwrap_or(false);
         // Without all desired objects it is not known whether a live one is extra.
-        if (self.failed && extra) || !permit::kind(&rules.project, &key.group_kind(), &key.name, namespaced) {
+        if (self.failed && extra) || !self.comparable || !permit::kind(&rules.project, &key.group_kind(), &key.name, namespaced) {
             status = Some(SyncStatus::Unknown);
         }
         let confirm = |object: Option<&Object>| object.is_some_and(|o| self.needs_confirmation(o));

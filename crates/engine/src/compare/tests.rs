@@ -189,6 +189,16 @@ fn ignored_differences_do_not_count() {
     let pair = || (vec![config_map("a", "2")], vec![live(config_map("a", "1"))]);
     let (desired, there) = pair();
     assert_eq!(run_with(&by_pointer, desired, there).sync, SyncStatus::Synced);
+    let by_jq = rule(IgnoreRule { jq_path_expressions: vec![".data | .key".into()], ..Default::default() });
+    let (desired, there) = pair();
+    assert_eq!(run_with(&by_jq, desired, there).sync, SyncStatus::Synced);
+    let faulty = rule(IgnoreRule { jq_path_expressions: vec![".data | map(.)".into()], ..Default::default() });
+    let (desired, there) = pair();
+    let c = run_with(&faulty, desired, there);
+    assert_eq!((c.sync, c.entries[0].status), (SyncStatus::Unknown, Some(SyncStatus::Unknown)));
+    let text = "ComparisonError: Failed to compare desired state to live state: ignoreDifferences: jqPathExpressions \".data | map(.)\": \
+        map/1 is not supported; or name the fields in jsonPointers";
+    assert_eq!(messages(&c), [text]);
     let elsewhere = rule(IgnoreRule { json_pointers: vec!["/data/key".into()], name: "b".into(), ..Default::default() });
     let (desired, there) = pair();
     assert_eq!(run_with(&elsewhere, desired, there).sync, SyncStatus::OutOfSync);

@@ -1,8 +1,8 @@
 //! Differences that were said not to count: by path, or because another manager owns the field.
 //!
-//! Main functions: [`remove_ignored`] and [`trusted_managers`].
+//! Main functions: [`remove_ignored`], [`trusted_managers`] and [`check`].
 
-use super::{Options, managers};
+use super::{Options, jq::Paths, managers};
 use crate::{
     pattern::glob,
     types::{IgnoreRule, IgnoreStatus},
@@ -10,7 +10,7 @@ use crate::{
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 
-/// Takes the fields that are named by JSON pointers out of an object.
+/// Takes the fields that are named by JSON pointers and jq expressions out of an object.
 pub fn remove_ignored(object: &mut Object, options: &Options<'_>) {
     let ignore_status = match options.ignore_status {
         IgnoreStatus::All => true,
@@ -20,15 +20,33 @@ pub fn remove_ignored(object: &mut Object, options: &Options<'_>) {
     if ignore_status {
         object.0.remove("status");
     }
-    let pointers: Vec<&String> = matching(object, options).flat_map(|rule| &rule.json_pointers).collect();
-    if pointers.is_empty() {
+    let rules: Vec<&IgnoreRule> = matching(object, options).collect();
+    if rules.is_empty() {
         return;
     }
     let mut value = Value::Object(std::mem::take(&mut object.0));
-    for pointer in pointers {
+    for pointer in rules.iter().flat_map(|rule| &rule.json_pointers) {
         remove(&mut value, pointer);
     }
-    *object = Object::from_value(value).expect("removing a field leaves a map");
+    for expression in rules.iter().flat_map(|rule| &rule.jq_path_expressions) {
+        // An expression that does not fit this object names nothing in it; one that fits no object was refused by `check`.
+        if let Ok(paths) = Paths::parse(expression) {
+            let _ = paths.delete_from(&mut value);
+        }
+    }
+    *object = Object::from_value(value).unwrap_or_default();
+}
+
+/// The first expression that cannot be used, and why.
+pub fn check(rules: &[IgnoreRule]) -> Result<(), String> {
+    let expressions = rules.iter().flat_map(|rule| &rule.jq_path_expressions);
+    let faulty = expressions.map(|e| (e, Paths::parse(e))).find_map(|(e, parsed)| Some((e, parsed.err()?)));
+    match faulty {
+        Some((expression, error)) => {
+            Err(format!("ignoreDifferences: jqPathExpressions {expression:?}: {error}; or name the fields in jsonPointers"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn matching<'a>(object: &Object, options: &Options<'a>) -> impl Iterator<Item = &'a IgnoreRule> {

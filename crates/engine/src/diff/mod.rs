@@ -5,6 +5,7 @@
 
 mod defaults;
 mod ignore;
+mod jq;
 mod kinds;
 mod managers;
 mod remarshal;
@@ -22,6 +23,7 @@ use tiphys_apimachinery::{
     schema::TypeRef,
 };
 
+pub use ignore::check as check_rules;
 pub use kinds::type_of;
 pub use normalize::secret::mask as mask_secret;
 pub use structured::{MANAGER, structured};

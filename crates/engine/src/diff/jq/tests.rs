@@ -1,0 +1,103 @@
+use super::Paths;
+use serde_json::{Value, json};
+
+fn document() -> Value {
+    json!({
+        "metadata": {"annotations": {"a/b": "1", "c": "2"}},
+        "spec": {
+            "replicas": 3,
+            "containers": [
+                {"name": "web", "image": "x:1", "env": [{"name": "A", "value": "1"}, {"name": "B"}]},
+                {"name": "injected-proxy", "image": "y:1", "resources": {}}
+            ]
+        },
+        "webhooks": [{"clientConfig": {"caBundle": "x"}}, {"clientConfig": {}}]
+    })
+}
+
+/// The document after deleting, or the reason why not.
+fn after(expression: &str) -> Result<Value, String> {
+    let mut document = document();
+    let paths = Paths::parse(expression).map_err(|e| e.to_string())?;
+    paths.delete_from(&mut document).map_err(|e| e.to_string())?;
+    Ok(document)
+}
+
+/// The document without what the pointers name; the last element of a list first.
+fn without(pointers: &[&str]) -> Value {
+    let mut document = document();
+    for pointer in pointers {
+        let (parent, last) = pointer.rsplit_once('/').expect("a pointer");
+        match document.pointer_mut(parent).expect("a parent") {
+            Value::Object(map) => drop(map.remove(&last.replace("~1", "/"))),
+            Value::Array(list) => drop(list.remove(last.parse().expect("an index"))),
+            _ => unreachable!("scalars have no fields"),
+        }
+    }
+    document
+}
+
+#[test]
+fn named_fields_are_deleted() {
+    let table: &[(&str, &[&str])] = &[
+        (".spec.replicas", &["/spec/replicas"]),
+        (".webhooks[].clientConfig.caBundle", &["/webhooks/0/clientConfig/caBundle"]),
+        (".webhooks[0].clientConfig", &["/webhooks/0/clientConfig"]),
+        (".webhooks[-1]", &["/webhooks/1"]),
+        (".metadata.annotations[\"a/b\"]", &["/metadata/annotations/a~1b"]),
+        (".metadata.annotations.\"a/b\", .spec.replicas", &["/metadata/annotations/a~1b", "/spec/replicas"]),
+        (".spec.containers[] | select(.name == \"injected-proxy\")", &["/spec/containers/1"]),
+        (".spec.containers[] | select(.name | test(\"^injected\")) | .image", &["/spec/containers/1/image"]),
+        (
+            ".spec.containers[] | select(.name | startswith(\"web\") or endswith(\"none\")).env[] | select(.name==\"B\")",
+            &["/spec/containers/0/env/1"],
+        ),
+        (".spec.containers[]?.env[]?.value", &["/spec/containers/0/env/0/value"]),
+        (".spec.containers[] | select(.resources == {}) | .resources", &["/spec/containers/1/resources"]),
+        (".spec.containers[] | select(has(\"env\") and (.env | length > 1)) | .env", &["/spec/containers/0/env"]),
+        (".spec.containers[] | select(any(.env[]?; .name == \"A\")) | .name", &["/spec/containers/0/name"]),
+        (".. | .caBundle?", &["/webhooks/0/clientConfig/caBundle"]),
+        (".. | objects | select(.name == \"web\") | .image", &["/spec/containers/0/image"]),
+        (".spec | .replicas", &["/spec/replicas"]),
+        (".spec.nothing.here", &[]),
+        (".spec.containers | first", &["/spec/containers/0"]),
+        ("if .spec.replicas > 2 then .spec.replicas else empty end", &["/spec/replicas"]),
+        (".spec.none // .spec.replicas", &["/spec/replicas"]),
+        (".metadata.annotations | to_missing", &[]),
+    ];
+    for (expression, pointers) in table {
+        match after(expression) {
+            Ok(document) => assert_eq!(document, without(pointers), "{expression}"),
+            Err(error) => assert_eq!(error, "to_missing/0 is not supported", "{expression}"),
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let table = [
+        (".spec[", "the expression ends too soon"),
+        (".spec | map(.a)", "map/1 is not supported"),
+        (". as $x | $x", "\"$x\" is not supported"),
+        (".a + 1", "arithmetic is not supported"),
+        (".a[1:2]", "slices are not supported"),
+        ("def f: f; f", "def/0 is not supported"),
+        (".spec.replicas[]", "cannot iterate over number"),
+        (".nothing[]", "cannot iterate over null"),
+        (".spec.replicas.x", "cannot index number with string"),
+        ("\"text\"", "it gives \"text\" instead of naming a field"),
+        (".a \"x\"", "unexpected Text(\"x\")"),
+        ("\"\\(.a)\"", "\\(…) in a text is not supported"),
+    ];
+    for (expression, error) in table {
+        assert_eq!(after(expression), Err(error.to_owned()), "{expression}");
+    }
+    let deep = format!("{}.a{}", "(".repeat(100), ")".repeat(100));
+    assert_eq!(after(&deep), Err("the expression is nested too deeply".to_owned()));
+}
+
+#[test]
+fn expressions_end_within_their_budget() {
+    let explosive = format!(".{}", " | .., ..".repeat(60));
+    assert_eq!(after(&explosive), Err("the expression takes too many steps".to_owned()));
+}
