@@ -3,6 +3,7 @@
 //! Main type: [`EmbeddedKube`]. There are no containers: [`sim`] plays the controllers and kubelets. It knows nothing of Argo CD.
 
 pub mod catalog;
+mod gotypes;
 mod http;
 mod lifecycle;
 pub mod registry;

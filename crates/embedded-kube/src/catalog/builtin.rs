@@ -41,7 +41,9 @@ pub fn resources() -> Vec<Arc<Resource>> {
     };
     let owned = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     let one = |r: &schema::ResourceInfo| {
-        let table = format!("{}/{}", r.group, r.resource);
+        // The events of both groups are the same objects.
+        let storage_group = if r.group == "events.k8s.io" { "" } else { r.group };
+        let table = format!("{storage_group}/{}", r.resource);
         Arc::new(Resource {
             group: r.group.to_owned(),
             version: r.version.to_owned(),
@@ -54,7 +56,8 @@ pub fn resources() -> Vec<Arc<Resource>> {
             short_names: owned(&r.short_names),
             categories: owned(&r.categories),
             subresources: r.subresources.iter().map(subresource).collect(),
-            storage_version: storage(r.group, r.resource),
+            storage_version: storage(storage_group, r.resource),
+            storage_group: storage_group.to_owned(),
             custom: None,
             generation: WITH_GENERATION.contains(&table.as_str()),
             table,

@@ -79,6 +79,7 @@ fn resource(spec: &Value, names: &Value, version: &Value, storage: &str, deletin
         verbs: verbs.into_iter().map(str::to_owned).collect(),
         short_names: words(names.get("shortNames")),
         categories: words(names.get("categories")),
+        storage_group: group.clone(),
         storage_version: storage.to_owned(),
         custom: Some(std::sync::Arc::new(custom(version))),
         generation: true,

@@ -42,7 +42,8 @@ pub struct Resource {
     pub subresources: Vec<Subresource>,
     /// Where its objects are kept: `<group>/<resource>`, the same for every version.
     pub table: String,
-    /// The version its objects are kept in.
+    /// The group and version its objects are kept in.
+    pub storage_group: String,
     pub storage_version: String,
     /// What the definition says, for custom resources.
     pub custom: Option<Arc<Custom>>,
@@ -63,7 +64,12 @@ impl Resource {
     }
 
     pub fn storage_api_version(&self) -> String {
-        join_api_version(&self.group, &self.storage_version)
+        join_api_version(&self.storage_group, &self.storage_version)
+    }
+
+    /// Whether its objects are kept as they are served.
+    pub fn is_storage(&self) -> bool {
+        self.version == self.storage_version && self.group == self.storage_group
     }
 
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
@@ -122,12 +128,11 @@ impl Catalog {
             let (group, version) = (resource.group.clone(), resource.version.clone());
             catalog.by_kind.insert(resource.gvk(), resource.clone());
             catalog.by_resource.insert((group, version, resource.resource.clone()), resource.clone());
-            if resource.version == resource.storage_version {
+            if resource.is_storage() {
                 catalog.stored.insert(resource.table.clone(), resource.clone());
             }
             catalog.order.push(resource);
         }
-        // Two definitions of one group may share versions: keep versions of a group together.
         catalog
     }
 

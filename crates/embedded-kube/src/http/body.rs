@@ -1,5 +1,6 @@
 //! Request bodies: size, media type, JSON or YAML, duplicate keys. Main function: [`read_object`].
 
+use crate::gotypes;
 use crate::status::Status;
 use axum::body::Body;
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use tiphys_gocompat::yaml;
 /// As kube-apiserver's limit.
 const MAX_BODY: usize = 3 * 1024 * 1024;
 const MAX_DEPTH: usize = 200;
-const ACCEPTED: &str = "application/json, application/yaml";
+const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// The whole body, up to the limit.
 pub async fn read(body: Body) -> Result<Bytes, Status> {
@@ -37,6 +38,10 @@ pub fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<(Value, Vec<String>), 
     match media_type(headers).as_str() {
         "" | "application/json" | "*/*" => parse_json(bytes),
         "application/yaml" | "text/yaml" | "application/x-yaml" => parse_yaml(bytes),
+        "application/vnd.kubernetes.protobuf" => {
+            let value = gotypes::decode(bytes).map_err(|e| Status::bad_request(format!("cannot read the protobuf body: {e}")))?;
+            Ok((value, Vec::new()))
+        }
         _ => Err(Status::unsupported_media_type(ACCEPTED)),
     }
 }

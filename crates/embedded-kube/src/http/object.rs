@@ -51,7 +51,7 @@ pub fn respond(call: &Call<'_>, stored: &Arc<Stored>, code: StatusCode) -> Resul
 
 /// The JSON of an object in the resource's version.
 pub fn bytes(resource: &Resource, stored: &Stored) -> Bytes {
-    if resource.version == resource.storage_version {
+    if resource.is_storage() {
         return stored.bytes.clone();
     }
     let mut object = (*stored.object()).clone();

@@ -2,10 +2,8 @@
 
 use super::{delete, modify};
 use crate::registry::{Part, Registry};
+use crate::strategy::CLEANUP;
 use tiphys_apimachinery::Gvr;
-
-/// Keeps a definition until its objects are gone.
-pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Deletes the objects of a definition that is being deleted, then lets the definition go. Says whether it is done.
 pub fn empty(registry: &Registry, table: &str) -> bool {

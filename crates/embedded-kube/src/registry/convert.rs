@@ -1,6 +1,7 @@
 //! Between the version of a request and the version objects are stored in. Main functions: [`to_storage`], [`from_storage`].
 //!
-//! Custom resources only change their `apiVersion` (the strategy `None`). Of the built-in kinds only HorizontalPodAutoscaler has two.
+//! Custom resources only change their `apiVersion` (the strategy `None`). Of the built-in kinds HorizontalPodAutoscaler and
+//! Event have two forms.
 
 use crate::catalog::Resource;
 use serde_json::{Value, json};
@@ -8,8 +9,11 @@ use tiphys_apimachinery::{Object, object::map_entry};
 
 /// Makes an object of the resource's version one of its storage version.
 pub fn to_storage(resource: &Resource, object: &mut Object) {
-    if resource.version != resource.storage_version {
+    if !resource.is_storage() {
         object.0.insert("apiVersion".into(), resource.storage_api_version().into());
+        if resource.is("events.k8s.io", "events") {
+            rename(object, false);
+        }
         if resource.is("autoscaling", "horizontalpodautoscalers") {
             autoscaler_to_v2(object);
         }
@@ -20,9 +24,36 @@ pub fn to_storage(resource: &Resource, object: &mut Object) {
 pub fn from_storage(resource: &Resource, object: &mut Object) {
     if object.api_version() != resource.api_version() {
         object.0.insert("apiVersion".into(), resource.api_version().into());
+        if resource.is("events.k8s.io", "events") {
+            rename(object, true);
+        }
         if resource.is("autoscaling", "horizontalpodautoscalers") {
             autoscaler_to_v1(object);
         }
+    }
+}
+
+/// Fields of core events and their names in `events.k8s.io`.
+const EVENT_NAMES: [(&str, &str); 7] = [
+    ("message", "note"),
+    ("involvedObject", "regarding"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+];
+
+fn rename(object: &mut Object, to_new: bool) {
+    for (core, new) in EVENT_NAMES {
+        let (from, to) = if to_new { (core, new) } else { (new, core) };
+        if let Some(value) = object.0.remove(from) {
+            object.0.insert(to.into(), value);
+        }
+    }
+    if !to_new {
+        // Core events always say what they are about.
+        map_entry(&mut object.0, "involvedObject");
     }
 }
 

@@ -45,6 +45,7 @@ struct Inner {
     state: RwLock<State>,
     catalog: RwLock<Arc<Catalog>>,
     committer: Committer,
+    allocations: crate::strategy::service::Allocations,
     now: Now,
 }
 
@@ -63,8 +64,13 @@ impl Registry {
             }
         }
         let catalog = Catalog::with_definitions(&state.list(crate::catalog::CRD_TABLE, None));
-        let inner = Inner { state: RwLock::new(state), catalog: RwLock::new(Arc::new(catalog)), committer, now };
+        let (state, catalog, allocations) = (RwLock::new(state), RwLock::new(Arc::new(catalog)), Default::default());
+        let inner = Inner { state, catalog, committer, allocations, now };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    pub(crate) fn allocations(&self) -> &crate::strategy::service::Allocations {
+        &self.inner.allocations
     }
 
     pub fn now(&self) -> Timestamp {
@@ -135,7 +141,7 @@ impl Registry {
 impl Registry {
     /// The resource in the version it is stored in.
     pub(crate) fn storage_resource(&self, resource: &Arc<Resource>) -> Arc<Resource> {
-        if resource.version == resource.storage_version {
+        if resource.is_storage() {
             return resource.clone();
         }
         self.catalog().stored_in(&resource.table).cloned().unwrap_or_else(|| resource.clone())

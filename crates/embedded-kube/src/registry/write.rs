@@ -48,16 +48,19 @@ impl Registry {
             return Err(Status::invalid(&resource.group, &resource.kind, "", vec![cause]));
         }
         self.check_namespace(resource, namespace, object.name())?;
-        let mut warnings = strategy::check_fields(resource, &mut object, options)?;
+        let warnings = strategy::check_fields(resource, &mut object, options)?;
+        strategy::fill_in(resource, &mut object);
         for attempt in 0..8 {
             let mut object = object.clone();
             let generates = object.name().is_empty();
             meta::prepare_create(self, resource, &mut object);
-            strategy::prepare_create(self, resource, &mut object)?;
-            warnings.extend(strategy::validate(resource, &object, None)?);
+            // Who sent the object owns its defaults, but not what the server decides after that.
             if !applied {
                 fields::track(self, resource, None, &mut object, Part::Main, options);
             }
+            strategy::prepare_create(self, resource, &mut object)?;
+            let notes = strategy::validate(resource, &object, None)?;
+            let warnings: Vec<String> = warnings.iter().cloned().chain(notes).collect();
             match self.commit_new(resource, object, options.dry_run) {
                 Err(status) if status.is_already_exists() && attempt < 7 && generates => {}
                 Err(status) => return Err(status),

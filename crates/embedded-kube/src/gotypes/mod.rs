@@ -1,0 +1,142 @@
+//! What Go does to an object on its way through the real API server: which empty fields it drops and which it writes, how it reads
+//! quantities, and how the binary form of a request is laid out.
+//!
+//! Main type: [`Struct`], from the committed `table.txt` (made by `examples/go_types.rs`). It knows fields, not their meaning.
+
+mod decode;
+mod normalize;
+
+pub use decode::decode;
+pub use normalize::normalize;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use tiphys_apimachinery::Gvk;
+
+const TABLE: &str = include_str!("table.txt");
+
+/// A Go struct.
+#[derive(Debug)]
+pub struct Struct {
+    /// Such as `core/v1.Pod`.
+    pub name: &'static str,
+    pub fields: Vec<Field>,
+}
+
+/// A field of a struct.
+#[derive(Debug)]
+pub struct Field {
+    /// In JSON; for inlined structs only a word.
+    pub name: &'static str,
+    /// In protobuf.
+    pub number: u32,
+    pub pointer: bool,
+    pub omit_empty: bool,
+    pub omit_zero: bool,
+    pub inline: bool,
+    pub ty: Type,
+}
+
+/// The type of a value.
+#[derive(Debug)]
+pub enum Type {
+    String,
+    Bool,
+    Int32,
+    Int64,
+    Float,
+    Bytes,
+    Time,
+    MicroTime,
+    Duration,
+    Quantity,
+    IntOrString,
+    /// Any JSON: RawExtension and FieldsV1.
+    Raw,
+    Message(&'static str),
+    List(Box<Type>),
+    Map(Box<Type>),
+}
+
+impl Type {
+    fn parse(word: &'static str) -> Self {
+        if let Some(item) = word.strip_prefix("[]") {
+            return Self::List(Box::new(Self::parse(item)));
+        }
+        if let Some(value) = word.strip_prefix("{}") {
+            return Self::Map(Box::new(Self::parse(value)));
+        }
+        match word {
+            "s" => Self::String,
+            "b" => Self::Bool,
+            "i" => Self::Int32,
+            "l" => Self::Int64,
+            "d" => Self::Float,
+            "y" => Self::Bytes,
+            "T" => Self::Time,
+            "U" => Self::MicroTime,
+            "D" => Self::Duration,
+            "Q" => Self::Quantity,
+            "I" => Self::IntOrString,
+            "R" | "F" => Self::Raw,
+            message => Self::Message(message),
+        }
+    }
+}
+
+fn table() -> &'static HashMap<&'static str, Struct> {
+    static PARSED: OnceLock<HashMap<&'static str, Struct>> = OnceLock::new();
+    PARSED.get_or_init(|| {
+        let mut all: HashMap<&'static str, Struct> = HashMap::new();
+        let mut current = "";
+        for line in TABLE.lines().filter(|l| !l.starts_with('#')) {
+            if let Some(name) = line.strip_prefix('>') {
+                current = name;
+                all.insert(name, Struct { name, fields: Vec::new() });
+            } else if let (Some(field), Some(of)) = (parse_field(line), all.get_mut(current)) {
+                of.fields.push(field);
+            }
+        }
+        all
+    })
+}
+
+fn parse_field(line: &'static str) -> Option<Field> {
+    let mut words = line.split(' ');
+    let (name, number, flags, ty) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let flag = |c| flags.contains(c);
+    let number = number.parse().ok()?;
+    let (pointer, omit_empty, omit_zero, inline) = (flag('p'), flag('o'), flag('z'), flag('n'));
+    Some(Field { name, number, pointer, omit_empty, omit_zero, inline, ty: Type::parse(ty) })
+}
+
+/// The struct of that name.
+pub fn find(name: &str) -> Option<&'static Struct> {
+    table().get(name)
+}
+
+/// The struct of a built-in kind.
+pub fn of(gvk: &Gvk) -> Option<&'static Struct> {
+    let folder = if gvk.group.is_empty() { "core" } else { gvk.group.split('.').next().unwrap_or("") };
+    let builtin = gvk.group.is_empty() || !gvk.group.contains('.') || gvk.group.ends_with(".k8s.io");
+    find(&format!("{folder}/{}.{}", gvk.version, gvk.kind)).filter(|_| builtin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_that_is_named_is_there() {
+        fn check(ty: &Type) {
+            match ty {
+                Type::Message(name) => assert!(find(name).is_some(), "{name} is missing"),
+                Type::List(item) | Type::Map(item) => check(item),
+                _ => {}
+            }
+        }
+        assert!(table().len() > 300);
+        table().values().flat_map(|s| &s.fields).for_each(|f| check(&f.ty));
+        assert_eq!(of(&Gvk::new("apps", "v1", "Deployment")).map(|s| s.name), Some("apps/v1.Deployment"));
+    }
+}

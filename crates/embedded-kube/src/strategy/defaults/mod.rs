@@ -1,0 +1,181 @@
+//! Values the API server fills in for fields of built-in kinds. Main function: [`apply`]. It never overwrites what is there.
+
+mod pod;
+mod workloads;
+
+pub use pod::quality_of_service;
+
+use serde_json::{Map, Value, json};
+use tiphys_apimachinery::Object;
+use tiphys_apimachinery::object::map_entry;
+
+/// The map under `key` if it is one.
+fn map_at<'a>(map: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Map<String, Value>> {
+    map.get_mut(key).and_then(Value::as_object_mut)
+}
+
+/// The maps in the list under `key`.
+fn each<'a>(map: &'a mut Map<String, Value>, key: &str) -> impl Iterator<Item = &'a mut Map<String, Value>> {
+    map.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+fn set(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
+    match map.get_mut(key) {
+        None => {
+            map.insert(key.to_owned(), value.into());
+        }
+        Some(Value::Null) => {
+            map.insert(key.to_owned(), value.into());
+        }
+        Some(_) => {}
+    }
+}
+
+/// Like [`set`], also over an empty string.
+fn set_text(map: &mut Map<String, Value>, key: &str, value: &str) {
+    if map.get(key).and_then(Value::as_str) == Some("") {
+        map.remove(key);
+    }
+    set(map, key, value);
+}
+
+fn is(map: &Map<String, Value>, key: &str, word: &str) -> bool {
+    map.get(key).and_then(Value::as_str) == Some(word)
+}
+
+/// Fills in an object of a built-in resource, named by its table.
+pub fn apply(table: &str, object: &mut Object) {
+    match table {
+        "/pods" => pod::pod(object),
+        "/podtemplates" => {
+            if let Some(template) = map_at(&mut object.0, "template") {
+                pod::template(template);
+            }
+        }
+        "apps/deployments" => workloads::deployment(spec(object)),
+        "apps/replicasets" => workloads::replica_set(spec(object)),
+        "/replicationcontrollers" => workloads::replication_controller(object),
+        "apps/statefulsets" => workloads::stateful_set(spec(object)),
+        "apps/daemonsets" => workloads::daemon_set(spec(object)),
+        "batch/jobs" => workloads::job(object),
+        "batch/cronjobs" => workloads::cron_job(spec(object)),
+        "/services" => service(spec(object)),
+        "/secrets" => secret(object),
+        "/persistentvolumes" => {
+            let spec = spec(object);
+            set_text(spec, "persistentVolumeReclaimPolicy", "Retain");
+            set_text(spec, "volumeMode", "Filesystem");
+        }
+        "/persistentvolumeclaims" => set_text(spec(object), "volumeMode", "Filesystem"),
+        "/endpoints" => {
+            for subset in each(&mut object.0, "subsets") {
+                each(subset, "ports").for_each(|port| set_text(port, "protocol", "TCP"));
+            }
+        }
+        "discovery.k8s.io/endpointslices" => {
+            for port in each(&mut object.0, "ports") {
+                set(port, "name", "");
+                set_text(port, "protocol", "TCP");
+            }
+        }
+        "autoscaling/horizontalpodautoscalers" => {
+            let spec = spec(object);
+            set(spec, "minReplicas", 1);
+            let target = json!({"type": "Utilization", "averageUtilization": 80});
+            set(spec, "metrics", json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
+        }
+        "networking.k8s.io/networkpolicies" => network_policy(spec(object)),
+        "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings" => binding(object),
+        "scheduling.k8s.io/priorityclasses" => set_text(&mut object.0, "preemptionPolicy", "PreemptLowerPriority"),
+        "storage.k8s.io/storageclasses" => {
+            set_text(&mut object.0, "reclaimPolicy", "Delete");
+            set_text(&mut object.0, "volumeBindingMode", "Immediate");
+        }
+        "admissionregistration.k8s.io/validatingwebhookconfigurations" => webhooks(object, false),
+        "admissionregistration.k8s.io/mutatingwebhookconfigurations" => webhooks(object, true),
+        _ => {}
+    }
+}
+
+fn spec(object: &mut Object) -> &mut Map<String, Value> {
+    map_entry(&mut object.0, "spec")
+}
+
+fn service(spec: &mut Map<String, Value>) {
+    set_text(spec, "sessionAffinity", "None");
+    set_text(spec, "type", "ClusterIP");
+    if is(spec, "sessionAffinity", "ClientIP") {
+        set(map_entry(map_entry(spec, "sessionAffinityConfig"), "clientIP"), "timeoutSeconds", 10_800);
+    }
+    for port in each(spec, "ports") {
+        set_text(port, "protocol", "TCP");
+        let missing = matches!(port.get("targetPort"), None | Some(Value::Null)) || port["targetPort"] == 0 || port["targetPort"] == "";
+        if let (true, Some(number)) = (missing, port.get("port").cloned()) {
+            port.insert("targetPort".into(), number);
+        }
+    }
+    let external = is(spec, "type", "NodePort") || is(spec, "type", "LoadBalancer");
+    if external {
+        set_text(spec, "externalTrafficPolicy", "Cluster");
+    }
+    if external || is(spec, "type", "ClusterIP") {
+        set_text(spec, "internalTrafficPolicy", "Cluster");
+    }
+    if is(spec, "type", "LoadBalancer") {
+        set(spec, "allocateLoadBalancerNodePorts", true);
+    }
+}
+
+/// `stringData` is write-only: it lands in `data`.
+fn secret(object: &mut Object) {
+    use base64::Engine;
+    set_text(&mut object.0, "type", "Opaque");
+    if let Some(Value::Object(plain)) = object.0.remove("stringData") {
+        let data = map_entry(&mut object.0, "data");
+        for (key, value) in plain {
+            let text = value.as_str().unwrap_or("");
+            data.insert(key, base64::engine::general_purpose::STANDARD.encode(text).into());
+        }
+    }
+}
+
+fn network_policy(spec: &mut Map<String, Value>) {
+    for key in ["ingress", "egress"] {
+        for rule in each(spec, key) {
+            each(rule, "ports").for_each(|port| set_text(port, "protocol", "TCP"));
+        }
+    }
+    let has_egress = spec.get("egress").and_then(Value::as_array).is_some_and(|l| !l.is_empty());
+    if spec.get("policyTypes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        spec.insert("policyTypes".into(), if has_egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
+    }
+}
+
+fn binding(object: &mut Object) {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    if let Some(role) = map_at(&mut object.0, "roleRef") {
+        set_text(role, "apiGroup", GROUP);
+    }
+    for subject in each(&mut object.0, "subjects") {
+        if is(subject, "kind", "User") || is(subject, "kind", "Group") {
+            set_text(subject, "apiGroup", GROUP);
+        }
+    }
+}
+
+fn webhooks(object: &mut Object, mutating: bool) {
+    for hook in each(&mut object.0, "webhooks") {
+        set_text(hook, "failurePolicy", "Fail");
+        set_text(hook, "matchPolicy", "Equivalent");
+        set(hook, "namespaceSelector", json!({}));
+        set(hook, "objectSelector", json!({}));
+        set(hook, "timeoutSeconds", 10);
+        if mutating {
+            set_text(hook, "reinvocationPolicy", "Never");
+        }
+        each(hook, "rules").for_each(|rule| set_text(rule, "scope", "*"));
+        if let Some(service) = map_at(hook, "clientConfig").and_then(|c| map_at(c, "service")) {
+            set(service, "port", 443);
+        }
+    }
+}
