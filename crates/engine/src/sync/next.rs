@@ -14,7 +14,12 @@ use super::{
 };
 use crate::types::Health;
 use jiff::Timestamp;
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 use tiphys_apimachinery::{Object, ResourceKey};
 
 /// The cluster as it is seen now.
@@ -67,6 +72,8 @@ pub fn next(plan: &SyncPlan, observed: Observed, progress: &Progress, request: &
 pub(super) struct Run<'a> {
     pub steps: Vec<&'a Step>,
     pub observed: Observed<'a>,
+    /// What `observed.live` said, by step: it may cost the parsing of a stored object.
+    looked_up: RefCell<HashMap<String, Option<Arc<Object>>>>,
     pub ledger: Ledger,
     pub request: &'a SyncRequest,
     pub now: Timestamp,
@@ -75,7 +82,7 @@ pub(super) struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(plan: &'a SyncPlan, observed: Observed<'a>, progress: &Progress, request: &'a SyncRequest, now: Timestamp) -> Self {
         let ledger = Ledger::open(progress.clone(), &request.operation_id);
-        let mut run = Self { steps: Vec::new(), observed, ledger, request, now };
+        let mut run = Self { steps: Vec::new(), observed, looked_up: RefCell::default(), ledger, request, now };
         run.steps = plan.steps().filter(|s| run.applies(s)).collect();
         run.close_prunes();
         run
@@ -96,9 +103,10 @@ impl<'a> Run<'a> {
 
     /// A namespace that is only made when it is missing is no step when it is there, unless this operation made it.
     fn applies(&self, step: &Step) -> bool {
+        let was_read = || self.ledger.mark(step).is_some_and(|m| !m.uid.is_empty());
         step.action != Action::CreateNamespace { always: false }
             || self.ledger.result(step).is_some()
-            || (self.observed.live)(&step.key).is_none()
+            || (!was_read() && (self.observed.live)(&step.key).is_none())
     }
 
     fn decide(mut self) -> Decision {
@@ -170,7 +178,12 @@ impl<'a> Run<'a> {
 
     /// The live object, unless it is known to be an older view than our own last write.
     pub fn live(&self, step: &Step) -> Option<Arc<Object>> {
-        let live = (self.observed.live)(&step.key)?;
+        let known = self.looked_up.borrow().get(&step.id).cloned();
+        let live = known.unwrap_or_else(|| {
+            let live = (self.observed.live)(&step.key);
+            self.looked_up.borrow_mut().insert(step.id.clone(), live.clone());
+            live
+        })?;
         match self.ledger.mark(step) {
             Some(mark) if mark.gone && mark.uid == live.uid() => None,
             Some(mark) if version(&live) < mark.version => None,

@@ -64,6 +64,10 @@ impl<'a> Run<'a> {
                 let message = self.with_reasons("the namespace failed to apply", std::iter::once(step));
                 Some(self.end(OperationPhase::Failed, message))
             }
+            // A cache need not hold a namespace that nobody manages.
+            None if step.action == Action::CreateNamespace { always: false } && self.ledger.mark(step).is_none() => {
+                Some(self.act(vec![Effect::Read { step: step.clone() }], RUNNING))
+            }
             None if !self.request.dry_run && self.live(step).is_none() => {
                 let write = self.write(step, false);
                 Some(self.act(vec![Effect::Apply(write)], RUNNING))

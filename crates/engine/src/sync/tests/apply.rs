@@ -267,10 +267,10 @@ fn facts_57_58_only_what_is_out_of_sync_is_applied() {
 }
 
 #[test]
-fn facts_73_74_the_namespace_is_created_when_it_is_missing() {
+fn facts_73_74_75_the_namespace_is_created_when_it_is_missing() {
     let mut sim = Sim::new(vec![make("ConfigMap", "c")]).sync_options(&["CreateNamespace=true"]);
     assert_eq!(sim.run().phase, OperationPhase::Succeeded);
-    assert_eq!(sim.log, ["apply app-ns", "dry-run c", "apply c"]);
+    assert_eq!(sim.log, ["read app-ns", "apply app-ns", "dry-run c", "apply c"]);
     let result = sim.progress.results.iter().find(|r| r.kind == "Namespace").expect("a result");
     assert_eq!((result.namespace.as_str(), result.sync_phase.map(|p| p.as_str())), ("", Some("PreSync")));
 
@@ -278,6 +278,12 @@ fn facts_73_74_the_namespace_is_created_when_it_is_missing() {
     existing.not_permitted.insert(NS.into());
     assert_eq!(says(&existing.run()), "Succeeded: successfully synced (all tasks run)");
     assert_eq!(existing.log, ["dry-run c", "apply c"]);
+
+    // The cache need not know the namespace.
+    let mut unseen = Sim::new(vec![make("ConfigMap", "c")]).sync_options(&["CreateNamespace=true"]).existing(make("Namespace", NS));
+    unseen.unseen.insert(NS.into());
+    assert_eq!(says(&unseen.run()), "Succeeded: successfully synced (all tasks run)");
+    assert_eq!(unseen.log, ["read app-ns", "dry-run c", "apply c"]);
 
     let mut managed = Sim::new(vec![make("ConfigMap", "c")]).sync_options(&["CreateNamespace=true"]).existing(make("Namespace", NS));
     let mut metadata = NamespaceMetadata::default();
