@@ -256,7 +256,7 @@ pub struct ResourceNetworkingInfo {
     pub ingress: Vec<crate::meta::LoadBalancerIngress>,
     #[prost(string, repeated, tag = "5")]
     #[serde(rename = "externalURLs", skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
-    pub external_ur_ls: Vec<String>,
+    pub external_urls: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]

@@ -83,7 +83,7 @@ pub struct ApplicationStatus {
 pub struct ApplicationSummary {
     #[prost(string, repeated, tag = "1")]
     #[serde(rename = "externalURLs", skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
-    pub external_ur_ls: Vec<String>,
+    pub external_urls: Vec<String>,
     #[prost(string, repeated, tag = "2")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
     pub images: Vec<String>,

@@ -199,17 +199,25 @@ mod tests {
             (json!({}), None),
             (json!({"source": {"path": null}}), Some("spec.source.repoURL and either spec.source.path or spec.source.chart are required")),
             (json!({"source": {"path": null, "chart": "c"}}), Some("spec.source.targetRevision is required if the manifest source is a helm chart")),
-            (json!({"source": {"repoURL": "https://example.org/other/a"}}), Some("application repo https://example.org/other/a is not permitted in project 'team'")),
             (json!({"source": {"repoURL": "https://example.org/team/secret"}}), Some("application repo https://example.org/team/secret is not permitted in project 'team'")),
             (json!({"destination": {"namespace": "b"}}), Some("application destination server 'https://kubernetes.default.svc' and namespace 'b' do not match any of the allowed destinations in project 'team'")),
             (json!({"destination": {"server": null}}), Some("Destination server missing from app spec")),
             (json!({"destination": {"name": "x"}}), Some("application destination can't have both name and server defined: x https://kubernetes.default.svc")),
             (json!({"destination": {"server": null, "name": "x"}}), Some("there are no clusters with this name: x")),
         ] {
-            let spec = spec(tiphys_apimachinery::patch::json_merge::apply(&good, &change));
+            let spec = spec(tiphys_apimachinery::patch::json_merge::apply(&good, &change).expect("maps"));
             let found: Vec<_> = validate(&spec, &project(), &[in_cluster()]).into_iter().map(|c| c.message).collect();
             assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{change}");
         }
+    }
+
+    #[test]
+    fn a_repository_needs_a_pattern_and_as_in_argo_cd_a_denial_of_another_is_one() {
+        let mut project = project();
+        assert!(source_permitted(&project, "https://example.org/other/a"), "not the denied one, so permitted");
+        project.spec.source_repos.pop();
+        assert!(!source_permitted(&project, "https://example.org/other/a"));
+        assert!(source_permitted(&project, "https://example.org/team/a.git"));
     }
 
     #[test]

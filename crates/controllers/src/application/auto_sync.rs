@@ -1,0 +1,219 @@
+//! Whether an OutOfSync Application starts a sync by itself.
+//!
+//! Main function: [`decide`]. Pure: status, policy and time are arguments. The texts are Argo CD's.
+
+use jiff::{SignedDuration, Timestamp};
+use tiphys_api::{
+    Application,
+    operation::{Operation, OperationInitiator, RetryStrategy, SyncOperation, SyncOperationResource},
+    status::ResourceStatus,
+};
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    Nothing,
+    /// Look again after so long: self-heal backs off.
+    Later(std::time::Duration),
+    Start(Box<Operation>),
+    /// A `SyncError` condition says why not.
+    Refused(String),
+}
+
+/// How self-heal backs off (`controller.self.heal.backoff.*`).
+#[derive(Clone, Copy, Debug)]
+pub struct Backoff {
+    pub initial: SignedDuration,
+    pub factor: u32,
+    pub cap: SignedDuration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { initial: SignedDuration::from_secs(2), factor: 3, cap: SignedDuration::from_secs(300) }
+    }
+}
+
+impl Backoff {
+    /// The pause before attempt `n`, counted from zero.
+    pub fn before(&self, attempt: i64) -> SignedDuration {
+        if attempt <= 0 {
+            return SignedDuration::ZERO;
+        }
+        let steps = u32::try_from(attempt - 1).unwrap_or(u32::MAX).min(20);
+        let factor = i64::from(self.factor).saturating_pow(steps);
+        let secs = self.initial.as_secs().saturating_mul(factor);
+        SignedDuration::from_secs(secs).min(self.cap)
+    }
+}
+
+/// What the comparison found.
+pub struct Compared<'a> {
+    pub out_of_sync: bool,
+    /// The revision compared, the full commit id.
+    pub revision: &'a str,
+    pub resources: &'a [ResourceStatus],
+}
+
+/// Decides for an Application that was compared just now.
+pub fn decide(app: &Application, compared: &Compared<'_>, backoff: Backoff, now: Timestamp) -> Verdict {
+    let Some(policy) = app.spec.sync_policy.as_ref() else { return Verdict::Nothing };
+    let Some(automated) = policy.automated.as_ref().filter(|a| a.enabled != Some(false)) else { return Verdict::Nothing };
+    if app.operation.is_some() || app.metadata.deletion_timestamp.is_some() || !compared.out_of_sync {
+        return Verdict::Nothing;
+    }
+    let prune = automated.prune.unwrap_or_default();
+    if !prune && compared.resources.iter().all(|r| r.status == "Synced" || r.requires_pruning) {
+        return Verdict::Nothing;
+    }
+    let mut sync = SyncOperation {
+        revision: compared.revision.to_owned(),
+        prune,
+        sync_options: policy.sync_options.clone(),
+        source: app.spec.sources.is_empty().then(|| app.spec.source.clone().unwrap_or_default()),
+        sources: app.spec.sources.clone(),
+        ..SyncOperation::default()
+    };
+    match attempted(app, compared.revision) {
+        Attempt::None => {}
+        Attempt::Failed(message) => return Verdict::Refused(format!("Failed last sync attempt to [{}]: {message}", compared.revision)),
+        Attempt::Succeeded if !automated.self_heal.unwrap_or_default() => return Verdict::Nothing,
+        Attempt::Succeeded => {
+            let last = app.status.operation_state.as_ref().and_then(|s| s.operation.sync.as_ref());
+            let attempts = last.map_or(0, |s| s.auto_heal_attempts_count);
+            if let Some(wait) = remaining(app, backoff.before(attempts), now) {
+                return Verdict::Later(wait);
+            }
+            sync.auto_heal_attempts_count = attempts + 1;
+            sync.resources = compared.resources.iter().filter(|r| r.status != "Synced" && !r.hook).map(selected).collect();
+        }
+    }
+    if prune && !automated.allow_empty.unwrap_or_default() && compared.resources.iter().all(|r| r.requires_pruning) {
+        return Verdict::Refused(format!("Skipping sync attempt to [{}]: auto-sync will wipe out all resources", compared.revision));
+    }
+    let retry = policy.retry.clone().unwrap_or(RetryStrategy { limit: 5, ..RetryStrategy::default() });
+    let initiated_by = OperationInitiator { automated: true, ..OperationInitiator::default() };
+    Verdict::Start(Box::new(Operation { sync: Some(sync), initiated_by, info: Vec::new(), retry }))
+}
+
+enum Attempt {
+    None,
+    Succeeded,
+    Failed(String),
+}
+
+/// Whether the last operation already tried this revision with these parameters.
+fn attempted(app: &Application, revision: &str) -> Attempt {
+    let Some(state) = app.status.operation_state.as_ref() else { return Attempt::None };
+    if !matches!(state.phase.as_str(), "Succeeded" | "Failed" | "Error") {
+        return Attempt::None;
+    }
+    let same = match (&state.operation.sync, &state.sync_result) {
+        (None, _) => false,
+        (Some(_), None) => true,
+        (Some(_), Some(result)) => {
+            result.revision == revision && Some(&result.source) == app.spec.source.as_ref() && result.sources == app.spec.sources
+        }
+    };
+    match (same, state.phase.as_str()) {
+        (false, _) => Attempt::None,
+        (true, "Succeeded") => Attempt::Succeeded,
+        (true, _) => Attempt::Failed(state.message.clone()),
+    }
+}
+
+fn remaining(app: &Application, pause: SignedDuration, now: Timestamp) -> Option<std::time::Duration> {
+    let finished = app.status.operation_state.as_ref()?.finished_at?.timestamp();
+    let left = pause - now.duration_since(finished);
+    (left > SignedDuration::ZERO).then(|| left.try_into().unwrap_or_default())
+}
+
+fn selected(resource: &ResourceStatus) -> SyncOperationResource {
+    SyncOperationResource {
+        group: resource.group.clone(),
+        kind: resource.kind.clone(),
+        name: resource.name.clone(),
+        ..SyncOperationResource::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn app(change: &Value) -> Application {
+        let base = json!({
+            "metadata": {"name": "a"},
+            "spec": {"project": "default", "source": {"repoURL": "r"}, "destination": {}, "syncPolicy": {"automated": {}}},
+            "status": {}
+        });
+        serde_json::from_value(tiphys_apimachinery::patch::json_merge::apply(&base, change).expect("maps")).expect("an Application")
+    }
+
+    fn resource(status: &str, requires_pruning: bool) -> ResourceStatus {
+        ResourceStatus { kind: "ConfigMap".into(), name: "c".into(), status: status.into(), requires_pruning, ..ResourceStatus::default() }
+    }
+
+    fn tried(phase: &str, heal: i64) -> Value {
+        json!({"status": {"operationState": {"phase": phase, "message": "boom", "finishedAt": "2026-01-01T00:00:00Z",
+            "operation": {"sync": {"revision": "abc", "autoHealAttemptsCount": heal}}, "syncResult": {"revision": "abc", "source": {"repoURL": "r"}}}}})
+    }
+
+    fn run(change: &Value, resources: &[ResourceStatus]) -> Verdict {
+        let now = "2026-01-01T00:00:01Z".parse().expect("a time");
+        decide(&app(change), &Compared { out_of_sync: true, revision: "abc", resources }, Backoff::default(), now)
+    }
+
+    #[test]
+    fn a_new_revision_starts_a_sync_with_the_policys_options() {
+        let change = json!({"spec": {"syncPolicy": {"automated": {"prune": true}, "syncOptions": ["A=b"]}}});
+        let Verdict::Start(op) = run(&change, &[resource("OutOfSync", false)]) else { panic!("it must start") };
+        let sync = op.sync.expect("a sync");
+        assert_eq!((sync.revision.as_str(), sync.prune, sync.sync_options, op.retry.limit), ("abc", true, vec!["A=b".to_owned()], 5));
+        assert!(op.initiated_by.automated);
+    }
+
+    #[test]
+    fn it_stays_quiet_when_policy_or_state_say_so() {
+        let drifted = [resource("OutOfSync", false)];
+        for change in [
+            json!({"spec": {"syncPolicy": null}}),
+            json!({"spec": {"syncPolicy": {"automated": {"enabled": false}}}}),
+            json!({"operation": {"sync": {}}}),
+            json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}),
+            tried("Succeeded", 0),
+        ] {
+            assert_eq!(run(&change, &drifted), Verdict::Nothing, "{change}");
+        }
+        assert_eq!(run(&json!({}), &[resource("OutOfSync", true), resource("Synced", false)]), Verdict::Nothing, "only pruning is left");
+    }
+
+    #[test]
+    fn a_failed_revision_is_not_tried_again() {
+        let expected = "Failed last sync attempt to [abc]: boom";
+        assert_eq!(run(&tried("Failed", 0), &[resource("OutOfSync", false)]), Verdict::Refused(expected.into()));
+    }
+
+    #[test]
+    fn pruning_everything_needs_allow_empty() {
+        let prune = json!({"spec": {"syncPolicy": {"automated": {"prune": true}}}});
+        let expected = "Skipping sync attempt to [abc]: auto-sync will wipe out all resources";
+        assert_eq!(run(&prune, &[resource("OutOfSync", true)]), Verdict::Refused(expected.into()));
+        let allowed = json!({"spec": {"syncPolicy": {"automated": {"prune": true, "allowEmpty": true}}}});
+        assert!(matches!(run(&allowed, &[resource("OutOfSync", true)]), Verdict::Start(_)));
+    }
+
+    #[test]
+    fn self_heal_selects_what_drifted_and_backs_off() {
+        let heal = json!({"spec": {"syncPolicy": {"automated": {"selfHeal": true}}}});
+        let with = |attempts| tiphys_apimachinery::patch::json_merge::apply(&tried("Succeeded", attempts), &heal).expect("maps");
+        let resources = [resource("OutOfSync", false), resource("Synced", false)];
+        let Verdict::Start(op) = run(&with(0), &resources) else { panic!("it must start") };
+        let sync = op.sync.expect("a sync");
+        assert_eq!((sync.resources.len(), sync.auto_heal_attempts_count), (1, 1));
+        assert_eq!(run(&with(2), &resources), Verdict::Later(std::time::Duration::from_secs(5)));
+        let pauses: Vec<_> = (0..=7).map(|n| Backoff::default().before(n).as_secs()).collect();
+        assert_eq!(pauses, [0, 2, 6, 18, 54, 162, 300, 300]);
+    }
+}

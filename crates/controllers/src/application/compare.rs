@@ -1,0 +1,175 @@
+//! The comparison of one Application: its manifests, the live objects, the rules; the engine does the rest.
+
+use super::{
+    pass::Pass,
+    refresh::{Level, Refresh},
+    status,
+};
+use std::sync::Arc;
+use tiphys_api::{AppProject, source::ApplicationSource};
+use tiphys_apimachinery::{Object, ResourceKey};
+use tiphys_cluster::clusters::LiveCluster;
+use tiphys_engine::{
+    compare::compare,
+    spec,
+    types::{CompareRules, Comparison, Condition, ConditionType, Desired as Target, IgnoreRule, KindInfo, NamespaceMetadata},
+};
+use tiphys_gocompat::yaml;
+use tiphys_repo::{ManifestRequest, Manifests};
+
+/// A comparison and what it was made of.
+pub struct Compared {
+    pub comparison: Arc<Comparison>,
+    pub facts: status::Compared,
+    pub cluster: Arc<LiveCluster>,
+}
+
+/// What Git says an Application is.
+#[derive(Clone)]
+pub struct Desired {
+    pub source: ApplicationSource,
+    pub manifests: Arc<Manifests>,
+}
+
+/// Compares as thoroughly as asked. The error is the text of a `ComparisonError`.
+pub async fn run(pass: &mut Pass<'_>, refresh: &Refresh) -> Result<Compared, String> {
+    let source = only_source(pass)?;
+    let remembered = pass.memo.desired.clone().filter(|d| d.source == source && refresh.level <= Level::Recent && !refresh.hard);
+    let reconciled = remembered.is_none();
+    let desired = match remembered {
+        Some(desired) => desired,
+        None => {
+            let revision = source.target_revision.clone();
+            let manifests = load(pass, &source, &revision, refresh).await.map_err(|e| format!("Failed to load target state: {e}"))?;
+            let desired = Desired { source, manifests };
+            pass.memo.desired = Some(desired.clone());
+            desired
+        }
+    };
+    let cluster = cluster(pass).await?;
+    let comparison = with_live(pass, &cluster, &desired, &[]).await?;
+    let manifests = &desired.manifests;
+    let facts =
+        status::Compared { revision: manifests.revision.clone(), source_type: manifests.source_type.clone(), reconciled };
+    Ok(Compared { comparison, facts, cluster })
+}
+
+/// The one source. Several at once come with a later version; until then the condition says so.
+pub fn only_source(pass: &Pass<'_>) -> Result<ApplicationSource, String> {
+    if pass.app.spec.sources.is_empty() {
+        return pass.app.spec.source.clone().ok_or_else(|| "spec.source is missing".to_owned());
+    }
+    Err("Failed to load target state: spec.sources (several sources) is not supported yet; use spec.source".to_owned())
+}
+
+/// Renders a source at a revision.
+pub async fn load(pass: &Pass<'_>, source: &ApplicationSource, revision: &str, refresh: &Refresh) -> Result<Arc<Manifests>, String> {
+    let access = pass.controller.access(&source.repo_url, &pass.app.spec.project);
+    let fresh = refresh.hard || refresh.level >= Level::ForceResolve;
+    let repos = &pass.controller.repos;
+    let resolved = repos.resolve(&access, revision, fresh).await.map_err(|e| e.to_string())?;
+    let request = ManifestRequest {
+        access,
+        source: source.clone(),
+        sha: resolved.sha,
+        app_name: pass.app.metadata.name.clone(),
+        namespace: pass.app.spec.destination.namespace.clone(),
+        project: pass.app.spec.project.clone(),
+        no_cache: refresh.hard,
+    };
+    repos.manifests(request).await.map_err(|e| e.to_string())
+}
+
+/// The destination cluster with its cache, ready.
+pub async fn cluster(pass: &Pass<'_>) -> Result<Arc<LiveCluster>, String> {
+    let destination = spec::destination(&pass.app.spec.destination, &pass.controller.destinations())?;
+    pass.controller.clusters.get(&destination).await.map_err(|e| format!("Failed to load live state: {e}"))
+}
+
+/// What a renderer could not use, as one condition each.
+fn broken(manifests: &Manifests) -> Vec<Condition> {
+    let text = |e: &tiphys_render::ManifestError| format!("Failed to load target state: failed to generate manifest for source 1 of 1: {e}");
+    manifests.errors.iter().map(|e| Condition::new(ConditionType::ComparisonError, text(e))).collect()
+}
+
+/// Compares with the cluster. `local` are manifests that a user gave instead of those in Git.
+pub async fn with_live(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: &Desired, local: &[String]) -> Result<Arc<Comparison>, String> {
+    let rules = rules(pass)?;
+    let kinds = cluster.cache.kinds();
+    let desired = if local.is_empty() {
+        Target { objects: desired.manifests.objects.to_vec(), errors: broken(&desired.manifests) }
+    } else {
+        Target::from(local_objects(local)?)
+    };
+    let keys = target_keys(&desired.objects, &rules, &*kinds);
+    let live = cluster.cache.managed(&rules.tracking.app_name, &keys).await.map_err(|e| format!("Failed to load live state: {e}"))?;
+    let comparison = Arc::new(compare(desired, &live, &rules, &*kinds, pass.memo.comparison.as_deref()));
+    pass.memo.comparison = Some(comparison.clone());
+    Ok(comparison)
+}
+
+fn local_objects(manifests: &[String]) -> Result<Vec<Object>, String> {
+    let parse = |text: &String| -> Result<Object, String> {
+        let mut documents = yaml::parse_documents(text, &yaml::Limits::default()).map_err(|e| e.to_string())?;
+        let value = documents.pop().ok_or_else(|| "an empty manifest".to_owned())?.value;
+        Object::from_value(value).map_err(|e| e.to_string())
+    };
+    manifests.iter().map(parse).collect::<Result<_, _>>().map_err(|e| format!("Failed to load local manifests: {e}"))
+}
+
+/// Where the targets are in the cluster: at both scopes when the kind is not known.
+fn target_keys(objects: &[Object], rules: &CompareRules, kinds: &dyn KindInfo) -> Vec<ResourceKey> {
+    let mut keys = Vec::new();
+    for object in objects.iter().filter(|o| !o.name().is_empty()) {
+        let mut key = object.key();
+        let namespaced = kinds.is_namespaced(&key.group_kind());
+        if namespaced != Some(true) {
+            keys.push(key.without_namespace());
+        }
+        if namespaced != Some(false) {
+            if key.namespace.is_empty() {
+                key.namespace.clone_from(&rules.dest_namespace);
+            }
+            keys.push(key);
+        }
+    }
+    keys
+}
+
+/// The rules of this Application's comparison.
+pub fn rules(pass: &Pass<'_>) -> Result<CompareRules, String> {
+    let app = &pass.app;
+    let settings = pass.controller.records.settings();
+    let destination = spec::destination(&app.spec.destination, &pass.controller.destinations())?;
+    let tracking = settings.tracking(&pass.key.instance(&pass.controller.records.namespace));
+    let mut rules = CompareRules::new(tracking, &app.metadata.namespace, &app.metadata.name, &destination.server, &app.spec.destination.namespace);
+    rules.app_uid.clone_from(&app.metadata.uid);
+    rules.dest_name = destination.name;
+    if let Some(project) = pass.controller.project(spec::project_name(app)) {
+        let project: &AppProject = &project;
+        rules.project = spec::project_rules(project);
+    }
+    rules.ignore_differences = app.spec.ignore_differences.iter().map(ignore_rule).collect();
+    rules.exclusions = settings.exclusions()?;
+    rules.inclusions = settings.inclusions()?;
+    rules.ignore_status = settings.ignore_status();
+    let policy = app.spec.sync_policy.as_ref();
+    rules.sync_options = policy.map(|p| p.sync_options.clone()).unwrap_or_default();
+    rules.managed_namespace = policy.and_then(|p| p.managed_namespace_metadata.as_ref()).map(|wanted| {
+        let synced = app.status.operation_state.as_ref().and_then(|s| s.sync_result.as_ref()).and_then(|r| r.managed_namespace_metadata.as_ref());
+        NamespaceMetadata { labels: wanted.labels.clone(), annotations: wanted.annotations.clone(), changed: synced != Some(wanted) }
+    });
+    Ok(rules)
+}
+
+fn ignore_rule(rule: &tiphys_api::resource::ResourceIgnoreDifferences) -> IgnoreRule {
+    IgnoreRule {
+        group: rule.group.clone(),
+        kind: rule.kind.clone(),
+        name: rule.name.clone(),
+        namespace: rule.namespace.clone(),
+        json_pointers: rule.json_pointers.clone(),
+        jq_path_expressions: rule.jq_path_expressions.clone(),
+        managed_fields_managers: rule.managed_fields_managers.clone(),
+    }
+}

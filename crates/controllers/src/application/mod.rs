@@ -1,0 +1,315 @@
+//! The Application controller: every Application is looked at when something about it may have changed, and taken a step further.
+//!
+//! Main type: [`Controller`]. One worker at a time looks at one Application ([`pass`]); the reasons come from the Application's own
+//! record, from its live objects, from projects and settings, and from the clock.
+
+mod auto_sync;
+mod compare;
+mod delete;
+mod error;
+mod operation;
+mod pass;
+mod publish;
+mod refresh;
+mod retry;
+mod status;
+mod timeouts;
+
+use crate::runtime::Queue;
+use compare::Desired;
+use pass::Pass;
+use rand::Rng;
+use refresh::{Level, Reason};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tiphys_api::{AppProject, Application, repository::Repository};
+use tiphys_cluster::{
+    Change,
+    app_state::{AppKey, AppStates},
+    clusters::{Clusters, LiveCluster},
+    records::{Events, RecordChange, Records, Settings},
+};
+use tiphys_engine::{spec, types::Comparison};
+use tiphys_repo::{RepoAccess, Repos};
+use tokio::{
+    sync::broadcast::{Receiver, error::RecvError},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+/// Live objects change in bursts; one look is enough for a burst.
+const SETTLE: Duration = Duration::from_millis(10);
+/// The longest pause before a look that failed is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// What the controller works with.
+#[derive(Clone)]
+pub struct Dependencies {
+    pub records: Records,
+    pub clusters: Clusters,
+    pub repos: Repos,
+    pub states: AppStates,
+    /// Applications looked at at once.
+    pub workers: usize,
+}
+
+/// The controller.
+pub struct Controller {
+    records: Records,
+    clusters: Clusters,
+    repos: Repos,
+    states: AppStates,
+    events: Events,
+    queue: Queue<AppKey, Reason>,
+    memos: Mutex<HashMap<AppKey, Memo>>,
+}
+
+/// What is remembered of an Application between looks. Losing it costs time, nothing else.
+pub struct Memo {
+    desired: Option<Desired>,
+    comparison: Option<Arc<Comparison>>,
+    running: Option<operation::Running>,
+    last_start: Option<jiff::Timestamp>,
+    /// This Application's share of every jitter.
+    share: f64,
+    failures: u32,
+}
+
+impl Default for Memo {
+    fn default() -> Self {
+        Self { desired: None, comparison: None, running: None, last_start: None, share: rand::rng().random(), failures: 0 }
+    }
+}
+
+impl Memo {
+    fn forget(&mut self) {
+        self.desired = None;
+        self.comparison = None;
+    }
+}
+
+/// Runs until cancelled; what is in hand is finished first.
+pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
+    let workers = dependencies.workers.max(1);
+    let Dependencies { records, clusters, repos, states, .. } = dependencies;
+    let events = records.events("argocd-application-controller");
+    let controller =
+        Arc::new(Controller { records, clusters, repos, states, events, queue: Queue::default(), memos: Mutex::default() });
+    let mut tasks = JoinSet::new();
+    for feed in [Feed::Applications, Feed::Projects, Feed::Clusters, Feed::Settings] {
+        let (controller, shutdown) = (controller.clone(), shutdown.clone());
+        tasks.spawn(async move {
+            tokio::select! { () = shutdown.cancelled() => {}, () = controller.follow(feed) => {} }
+        });
+    }
+    for _ in 0..workers {
+        let controller = controller.clone();
+        tasks.spawn(async move {
+            while let Some((key, reason)) = controller.queue.take().await {
+                controller.look(&key, reason).await;
+                controller.queue.done(&key);
+            }
+        });
+    }
+    shutdown.cancelled().await;
+    controller.queue.close();
+    while tasks.join_next().await.is_some() {}
+}
+
+/// Where reasons come from.
+#[derive(Clone, Copy)]
+enum Feed {
+    Applications,
+    Projects,
+    Clusters,
+    Settings,
+}
+
+impl Controller {
+    async fn follow(self: Arc<Self>, feed: Feed) {
+        match feed {
+            Feed::Applications => self.follow_applications().await,
+            Feed::Projects => {
+                let mut changes = self.records.projects.changes();
+                while next(&mut changes).await.is_some() {
+                    self.add_all(Reason::at(Level::Recent));
+                }
+            }
+            Feed::Settings => {
+                let mut settings = self.records.watch_settings();
+                while settings.changed().await.is_ok() {
+                    self.add_all(Reason::at(Level::Recent));
+                }
+            }
+            Feed::Clusters => self.follow_clusters().await,
+        }
+    }
+
+    async fn follow_applications(&self) {
+        let mut changes = self.records.applications.changes();
+        self.add_all(Reason::LOOK);
+        while let Some(change) = next(&mut changes).await {
+            match change {
+                Some(change) if concerns_us(&change) => {
+                    let object = &change.record.object;
+                    self.queue.add(AppKey::new(object.namespace(), object.name()), Reason::LOOK);
+                }
+                Some(_) => {}
+                None => self.add_all(Reason::LOOK),
+            }
+        }
+    }
+
+    async fn follow_clusters(self: Arc<Self>) {
+        let mut opened = self.clusters.opened();
+        let mut tasks = JoinSet::new();
+        for cluster in self.clusters.list() {
+            tasks.spawn(self.clone().follow_cluster(cluster));
+        }
+        while let Some(cluster) = next(&mut opened).await {
+            if let Some(cluster) = cluster {
+                tasks.spawn(self.clone().follow_cluster(cluster));
+            }
+        }
+    }
+
+    async fn follow_cluster(self: Arc<Self>, cluster: Arc<LiveCluster>) {
+        let mut changes = cluster.cache.changes();
+        while let Some(change) = next(&mut changes).await {
+            match change {
+                Some(change) => self.live_changed(&change),
+                None => self.add_all(Reason::at(Level::Recent)),
+            }
+        }
+    }
+
+    fn live_changed(&self, change: &Change) {
+        let level = if change.managed { Level::Recent } else { Level::Tree };
+        for instance in &change.apps {
+            let key = AppKey::from_instance(instance, &self.records.namespace);
+            self.queue.add_after(key, Reason::at(level), SETTLE);
+        }
+    }
+
+    fn add_all(&self, reason: Reason) {
+        for record in self.records.applications.list() {
+            self.queue.add(AppKey::new(record.object.namespace(), record.object.name()), reason);
+        }
+    }
+
+    /// One look, with everything that can go wrong contained: the others go on.
+    async fn look(&self, key: &AppKey, reason: Reason) {
+        let Some(record) = self.records.applications.get(&key.namespace, &key.name) else {
+            self.gone(key);
+            return;
+        };
+        if record.object.annotation(tiphys_api::constants::SKIP_RECONCILE) == Some("true") {
+            return;
+        }
+        let mut memo = self.memos().remove(key).unwrap_or_default();
+        let result = match Pass::new(self, key, &mut memo, record) {
+            Ok(pass) => pass.run(reason).await,
+            Err(e) => Err(e),
+        };
+        match result {
+            Ok(again) => {
+                memo.failures = 0;
+                if let Some((reason, wait)) = again {
+                    self.queue.add_after(key.clone(), reason, wait);
+                }
+            }
+            Err(e) if e.is_not_found() => {}
+            Err(e) => {
+                memo.failures += 1;
+                let pause = if e.is_conflict() && memo.failures < 5 { SETTLE } else { pause(memo.failures) };
+                if !e.is_conflict() {
+                    tracing::warn!(app = %key, error = %e, "a look at the Application failed; trying again in {pause:?}");
+                }
+                self.queue.add_after(key.clone(), reason, pause);
+            }
+        }
+        self.memos().insert(key.clone(), memo);
+    }
+
+    fn memos(&self) -> std::sync::MutexGuard<'_, HashMap<AppKey, Memo>> {
+        self.memos.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn gone(&self, key: &AppKey) {
+        self.memos().remove(key);
+        self.states.remove(key);
+        let instance = key.instance(&self.records.namespace);
+        self.clusters.list().iter().for_each(|c| c.cache.forget(&instance));
+    }
+
+    fn project(&self, name: &str) -> Option<Arc<AppProject>> {
+        self.records.projects.get(&self.records.namespace, name)?.value().ok()
+    }
+
+    /// The clusters an Application may name.
+    fn destinations(&self) -> Vec<spec::Destination> {
+        let settings = self.records.settings();
+        let own = settings.in_cluster_enabled().then(spec::in_cluster);
+        let others = settings.clusters.iter().map(|c| spec::Destination { server: c.server.clone(), name: c.name.clone() });
+        others.chain(own.filter(|own| !settings.clusters.iter().any(|c| c.server == own.server))).collect()
+    }
+
+    /// How to reach a repository: its own Secret, else the credential template that fits best, else nothing.
+    fn access(&self, url: &str, project: &str) -> RepoAccess {
+        access(&self.records.settings(), url, project)
+    }
+}
+
+/// See [`Controller::access`].
+fn access(settings: &Settings, url: &str, project: &str) -> RepoAccess {
+    let mut repository = settings.repository(url, project).cloned().unwrap_or_else(|| Repository { repo: url.to_owned(), ..Default::default() });
+    if let Some(creds) = settings.credentials(url) {
+        let fill = |field: &mut String, value: &String| {
+            if field.is_empty() {
+                field.clone_from(value);
+            }
+        };
+        fill(&mut repository.username, &creds.username);
+        fill(&mut repository.password, &creds.password);
+        fill(&mut repository.bearer_token, &creds.bearer_token);
+        fill(&mut repository.ssh_private_key, &creds.ssh_private_key);
+        fill(&mut repository.tls_client_cert_data, &creds.tls_client_cert_data);
+        fill(&mut repository.tls_client_cert_key, &creds.tls_client_cert_key);
+    }
+    let mut access = RepoAccess::from(&repository);
+    url.clone_into(&mut access.url);
+    access.known_hosts.clone_from(&settings.known_hosts);
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
+    let host = host.rsplit('@').next().unwrap_or_default();
+    if let Some(ca) = settings.tls_certificates.get(host).or_else(|| settings.tls_certificates.get(host.split(':').next().unwrap_or_default())) {
+        access.ca_data.clone_from(ca);
+    }
+    access
+}
+
+/// Whether a change of an Application's record is more than the status that we wrote ourselves.
+fn concerns_us(change: &RecordChange<Application>) -> bool {
+    let Some(before) = &change.before else { return true };
+    let (before, after) = (&before.object, &change.record.object);
+    let differs = |pointer: &str| before.pointer(pointer) != after.pointer(pointer);
+    change.deed == tiphys_cluster::Deed::Deleted
+        || ["/spec", "/operation", "/metadata/deletionTimestamp", "/metadata/finalizers"].into_iter().any(differs)
+        || (differs("/metadata/annotations") && before.annotations().len() <= after.annotations().len())
+        || after.str_at("/status/operationState/phase") == "Terminating"
+}
+
+/// The next value of a feed; `Some(None)` when some were missed, `None` at its end.
+async fn next<T: Clone>(feed: &mut Receiver<T>) -> Option<Option<T>> {
+    match feed.recv().await {
+        Ok(value) => Some(Some(value)),
+        Err(RecvError::Lagged(_)) => Some(None),
+        Err(RecvError::Closed) => None,
+    }
+}
+
+fn pause(failures: u32) -> Duration {
+    Duration::from_millis(250).saturating_mul(1 << failures.min(8)).min(LONGEST_PAUSE)
+}

@@ -1,0 +1,349 @@
+//! A sync operation of one Application, from the `operation` field to its result.
+//!
+//! Main function: [`run`]. The engine says what to do next; here it is stored, done and recorded. Stopping anywhere is fine: what is
+//! stored in the status is enough to go on.
+
+use super::{
+    compare::{self, Desired},
+    error::Error,
+    pass::{Again, Pass},
+    refresh::{Level, Reason, Refresh},
+    retry, status,
+};
+use jiff::{SignedDuration, Timestamp};
+use sha2::{Digest, Sha256};
+use std::{sync::Arc, time::Duration};
+use tiphys_api::{
+    constants,
+    operation::{Operation, OperationState, ResourceResult, SyncOperation, SyncOperationResult},
+};
+use tiphys_cluster::clusters::LiveCluster;
+use tiphys_engine::{
+    health, permit,
+    sync::{self, Decision, Observed, OperationPhase, PROGRESS_ANNOTATION, Progress, SyncPlan, SyncRequest},
+    types::Comparison,
+};
+
+/// An operation on its way.
+pub struct Running {
+    request: SyncRequest,
+    plan: SyncPlan,
+    progress: Progress,
+    cluster: Arc<LiveCluster>,
+}
+
+/// The operation ended before it could begin.
+struct Failure {
+    phase: OperationPhase,
+    message: String,
+}
+
+impl Failure {
+    fn error(message: impl Into<String>) -> Self {
+        Self { phase: OperationPhase::Error, message: message.into() }
+    }
+}
+
+/// Takes the operation as far as it goes now.
+pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
+    if let Some(wait) = begin(pass).await? {
+        return Ok(Some((Reason::LOOK, wait)));
+    }
+    let id = operation_id(pass);
+    let mut running = match pass.memo.running.take().filter(|r| r.request.operation_id == id) {
+        Some(running) => running,
+        None => match prepare(pass, &id).await {
+            Ok(running) => running,
+            Err(failure) => {
+                finish(pass, failure.phase, failure.message).await?;
+                return Ok(None);
+            }
+        },
+    };
+    running.request.terminate = state(pass).phase == "Terminating";
+    let again = drive(pass, &mut running).await;
+    if matches!(again, Ok(Some(_)) | Err(_)) {
+        pass.memo.running = Some(running);
+    }
+    again
+}
+
+/// The state of the running operation.
+fn state(pass: &Pass<'_>) -> OperationState {
+    pass.app.status.operation_state.clone().unwrap_or_default()
+}
+
+/// Makes the state of a new operation, or sees whether a failed one is to be tried again now. Returns how long to wait before that.
+async fn begin(pass: &mut Pass<'_>) -> Result<Option<Duration>, Error> {
+    let operation = pass.app.operation.clone().unwrap_or_default();
+    let stored = pass.app.status.operation_state.clone().filter(|s| matches!(s.phase.as_str(), "Running" | "Terminating"));
+    let Some(mut state) = stored else {
+        // The id of an operation is made from its start: two of one Application never start in the same second.
+        let earliest = pass.memo.last_start.map_or(pass.now, |last| last + SignedDuration::from_secs(1));
+        let started = pass.now.max(earliest);
+        pass.memo.last_start = Some(started);
+        pass.memo.running = None;
+        let state = OperationState { operation, phase: "Running".into(), started_at: Some(started.into()), ..OperationState::default() };
+        pass.app.status.operation_state = Some(state);
+        pass.annotations.push((PROGRESS_ANNOTATION, None));
+        pass.store().await?;
+        return Ok(None);
+    };
+    let (Some(finished), "Running") = (state.finished_at, state.phase.as_str()) else { return Ok(None) };
+    let due = match retry::next_at(&state.operation.retry, finished.timestamp(), state.retry_count) {
+        Ok(due) => due,
+        Err(message) => {
+            finish(pass, OperationPhase::Error, message).await?;
+            return Ok(None);
+        }
+    };
+    if let Ok(wait) = Duration::try_from(due.duration_since(pass.now))
+        && !wait.is_zero()
+    {
+        return Ok(Some(wait));
+    }
+    let latest = if state.operation.retry.refresh { " with latest revisions" } else { "" };
+    if let Some(sync) = state.operation.sync.as_mut().filter(|_| state.operation.retry.refresh) {
+        sync.revision.clear();
+        sync.revisions.clear();
+    }
+    state.message = format!("Retrying operation{latest}. Attempt #{}", state.retry_count);
+    state.finished_at = None;
+    state.sync_result = None;
+    pass.app.status.operation_state = Some(state);
+    pass.memo.running = None;
+    pass.annotations.push((PROGRESS_ANNOTATION, None));
+    pass.store().await?;
+    Ok(None)
+}
+
+/// The same for every look at one attempt of one operation, whoever looks; different for the next attempt.
+fn operation_id(pass: &Pass<'_>) -> String {
+    let state = state(pass);
+    let mut hash = Sha256::new();
+    hash.update(&pass.app.metadata.uid);
+    hash.update(state.started_at.map_or(0, |t| t.seconds).to_le_bytes());
+    hash.update(state.retry_count.to_le_bytes());
+    hash.update(pass.app.status.history.last().map_or(-1, |h| h.id).to_le_bytes());
+    hash.finalize().iter().take(8).map(|b| format!("{b:02x}")).collect()
+}
+
+/// From the operation to a plan.
+async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
+    let mut state = state(pass);
+    let Some(operation) = state.operation.sync.clone() else {
+        return Err(Failure::error("Invalid operation request: no operation specified"));
+    };
+    let problems = pass.spec_problems();
+    status::set_conditions(&mut pass.app.status, &problems, &status::BY_SPEC, pass.now);
+    if let Some(text) = status::error_text(&tiphys_api::status::ApplicationStatus {
+        conditions: pass.app.status.conditions.iter().filter(|c| c.type_ != "ComparisonError").cloned().collect(),
+        ..Default::default()
+    }) {
+        return Err(Failure::error(text));
+    }
+    let source = match &operation.source {
+        Some(source) => source.clone(),
+        None => compare::only_source(pass).map_err(Failure::error)?,
+    };
+    let comparison_error = |message: String| Failure::error(format!("ComparisonError: {message}"));
+    let revision = if operation.revision.is_empty() { source.target_revision.clone() } else { operation.revision.clone() };
+    state.sync_result = Some(SyncOperationResult {
+        revision: revision.clone(),
+        source: source.clone(),
+        managed_namespace_metadata: pass.app.spec.sync_policy.as_ref().and_then(|p| p.managed_namespace_metadata.clone()),
+        ..state.sync_result.take().unwrap_or_default()
+    });
+    pass.app.status.operation_state = Some(state);
+    let lookup = Refresh { level: Level::Latest, hard: false, why: String::new() };
+    let manifests = compare::load(pass, &source, &revision, &lookup)
+        .await
+        .map_err(|e| comparison_error(format!("Failed to load target state: {e}")))?;
+    if let Some(result) = pass.app.status.operation_state.as_mut().and_then(|s| s.sync_result.as_mut()) {
+        result.revision.clone_from(&manifests.revision);
+    }
+    let desired = Desired { source, manifests };
+    let cluster = compare::cluster(pass).await.map_err(|e| Failure::error(format!("Failed to get destination cluster: {e}")))?;
+    let comparison = compare::with_live(pass, &cluster, &desired, &operation.manifests).await.map_err(comparison_error)?;
+    let errors: Vec<_> = comparison.conditions.iter().filter(|c| c.is_error()).map(|c| format!("{}: {}", c.kind, c.message)).collect();
+    if !errors.is_empty() {
+        return Err(Failure::error(errors.join(";")));
+    }
+    let request = request(pass, &operation, &desired.manifests.revision, id);
+    let kinds = cluster.cache.kinds();
+    let plan = sync::plan_with(&comparison, &request, &*kinds, &|object, namespaced| permitted(&comparison, object, namespaced));
+    let results = pass.app.status.operation_state.as_ref().and_then(|s| s.sync_result.as_ref()).map(|r| r.resources.as_slice());
+    let results = results.unwrap_or_default().iter().map(from_wire).collect();
+    let annotation = pass.before.metadata.annotations.get(PROGRESS_ANNOTATION).map(String::as_str);
+    let progress = Progress::from_annotation(results, annotation, id);
+    Ok(Running { request, plan, progress, cluster })
+}
+
+fn permitted(comparison: &Comparison, object: &tiphys_apimachinery::Object, namespaced: bool) -> Result<(), String> {
+    let rules = &comparison.rules;
+    let kind = object.gvk().group_kind();
+    if !permit::kind(&rules.project, &kind, object.name(), namespaced) {
+        return Err(format!("resource {}:{} is not permitted in project {}", kind.group, kind.kind, rules.project.name));
+    }
+    let namespace = if object.namespace().is_empty() { rules.dest_namespace.as_str() } else { object.namespace() };
+    if namespaced && !permit::destination(&rules.project, &rules.dest_server, &rules.dest_name, namespace) {
+        return Err(format!("namespace {namespace} is not permitted in project '{}'", rules.project.name));
+    }
+    Ok(())
+}
+
+fn request(pass: &Pass<'_>, operation: &SyncOperation, revision: &str, id: &str) -> SyncRequest {
+    let state = state(pass);
+    let started_at = state.started_at.map_or(pass.now, |t| t.timestamp());
+    let strategy = operation.sync_strategy.as_ref();
+    let apply = strategy.and_then(|s| s.apply.as_ref());
+    let force = apply.map(|a| a.force).or_else(|| strategy.and_then(|s| s.hook.as_ref()).map(|h| h.sync_strategy_apply.force));
+    let approved = pass.app.metadata.annotations.get(constants::DELETION_APPROVED).map(String::as_str);
+    let metadata = pass.app.spec.sync_policy.as_ref().and_then(|p| p.managed_namespace_metadata.as_ref());
+    SyncRequest {
+        operation_id: id.to_owned(),
+        revision: revision.to_owned(),
+        started_at,
+        prune: operation.prune,
+        dry_run: operation.dry_run,
+        strategy_apply: apply.is_some(),
+        force: force.unwrap_or_default(),
+        resources: operation
+            .resources
+            .iter()
+            .map(|r| sync::ResourceSelector { group: r.group.clone(), kind: r.kind.clone(), name: r.name.clone(), namespace: r.namespace.clone() })
+            .collect(),
+        options: sync::SyncOptions::parse(&operation.sync_options),
+        dest_namespace: pass.app.spec.destination.namespace.clone(),
+        namespace_metadata: metadata.map(|m| sync::NamespaceMetadata { labels: m.labels.clone(), annotations: m.annotations.clone() }),
+        wave_delay_secs: 0,
+        terminate: false,
+        prune_confirmed: sync::request::deletion_confirmed(approved, started_at),
+        skip_dry_run: false,
+    }
+}
+
+/// `next`, store, execute, `record`, until there is nothing to do now.
+async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Error> {
+    loop {
+        let decision = decide(running);
+        running.progress = decision.progress.clone();
+        if decision.phase.completed() {
+            note(pass, running, &decision);
+            finish(pass, decision.phase, decision.message).await?;
+            return Ok(None);
+        }
+        note(pass, running, &decision);
+        if decision.must_store || decision.effects.is_empty() {
+            pass.store().await?;
+        }
+        if decision.effects.is_empty() {
+            let wait = decision.wake_after.unwrap_or(Duration::from_secs(10));
+            return Ok(Some((Reason::LOOK, wait)));
+        }
+        for (start, effects) in decision.batches() {
+            let outcomes = running.cluster.executor.run_batch(start, effects).await;
+            running.progress =
+                sync::record(&running.plan, std::mem::take(&mut running.progress), &decision.effects, &outcomes, &health::of, Timestamp::now());
+        }
+    }
+}
+
+fn decide(running: &Running) -> Decision {
+    let cache = &running.cluster.cache;
+    let observed = Observed { live: &|key| cache.object(key), health: &health::of };
+    sync::next(&running.plan, observed, &running.progress, &running.request, Timestamp::now())
+}
+
+/// Writes what the engine says into the operation's state.
+fn note(pass: &mut Pass<'_>, running: &Running, decision: &Decision) {
+    let Some(state) = pass.app.status.operation_state.as_mut() else { return };
+    if !decision.phase.completed() {
+        decision.phase.as_str().clone_into(&mut state.phase);
+        state.message.clone_from(&decision.message);
+    }
+    let result = state.sync_result.get_or_insert_default();
+    result.resources = running.progress.results.iter().map(to_wire).collect();
+    let text = running.progress.to_annotation();
+    pass.annotations.retain(|(name, _)| *name != PROGRESS_ANNOTATION);
+    pass.annotations.push((PROGRESS_ANNOTATION, Some(text)));
+}
+
+/// The operation ended, or this attempt did.
+async fn finish(pass: &mut Pass<'_>, phase: OperationPhase, message: String) -> Result<(), Error> {
+    let mut state = state(pass);
+    let terminating = state.phase == "Terminating";
+    let failed = phase != OperationPhase::Succeeded;
+    pass.now = Timestamp::now();
+    state.message = message;
+    state.finished_at = Some(pass.now.into());
+    let limit = state.operation.retry.limit;
+    if failed && !terminating && (limit < 0 || state.retry_count < limit) {
+        match retry::next_at(&state.operation.retry, pass.now, state.retry_count) {
+            Ok(due) => {
+                // A running operation with an end is one that waits to be tried again.
+                state.phase = "Running".into();
+                state.retry_count += 1;
+                state.message = format!("{}. Retrying attempt #{} at {}.", state.message, state.retry_count, retry::kitchen(due));
+                pass.app.status.operation_state = Some(state);
+                pass.store().await?;
+                return Ok(());
+            }
+            Err(problem) => state.message = format!("{} (failed to retry: {problem})", state.message),
+        }
+    } else if failed && state.retry_count > 0 {
+        state.message = format!("{} (retried {} times).", state.message, state.retry_count);
+    }
+    phase.as_str().clone_into(&mut state.phase);
+    let operation: Operation = state.operation.clone();
+    let sync = operation.sync.unwrap_or_default();
+    if !failed && !sync.dry_run && sync.resources.is_empty() {
+        status::append_history(&mut pass.app, &state, pass.now);
+    }
+    let partial = if sync.resources.is_empty() { "Sync operation" } else { "Partial sync operation" };
+    let to = state.sync_result.as_ref().map(|r| format!(" to {}", r.revision)).unwrap_or_default();
+    let verdict = if failed { format!("failed: {}", state.message) } else { "succeeded".to_owned() };
+    pass.event(failed, "OperationCompleted", format!("{partial}{to} {verdict}"));
+    pass.app.status.operation_state = Some(state);
+    pass.app.operation = None;
+    pass.memo.running = None;
+    pass.annotations.retain(|(name, _)| *name != PROGRESS_ANNOTATION);
+    pass.annotations.push((PROGRESS_ANNOTATION, None));
+    if !sync.dry_run {
+        let level = if operation.initiated_by.automated { Level::Latest } else { Level::ForceResolve };
+        pass.refresh(&Refresh { level, hard: false, why: "the operation ended".to_owned() }).await?;
+    }
+    Ok(())
+}
+
+fn to_wire(result: &sync::ResourceResult) -> ResourceResult {
+    ResourceResult {
+        group: result.group.clone(),
+        version: result.version.clone(),
+        kind: result.kind.clone(),
+        namespace: result.namespace.clone(),
+        name: result.name.clone(),
+        status: result.status.map(|s| s.as_str().to_owned()).unwrap_or_default(),
+        message: result.message.clone(),
+        hook_type: result.hook_type.map(|p| p.as_str().to_owned()).unwrap_or_default(),
+        hook_phase: result.hook_phase.map(|p| p.as_str().to_owned()).unwrap_or_default(),
+        sync_phase: result.sync_phase.map(|p| p.as_str().to_owned()).unwrap_or_default(),
+        images: result.images.clone(),
+    }
+}
+
+fn from_wire(result: &ResourceResult) -> sync::ResourceResult {
+    sync::ResourceResult {
+        group: result.group.clone(),
+        version: result.version.clone(),
+        kind: result.kind.clone(),
+        namespace: result.namespace.clone(),
+        name: result.name.clone(),
+        status: sync::ResultCode::parse(&result.status),
+        message: result.message.clone(),
+        hook_type: sync::SyncPhase::parse(&result.hook_type),
+        hook_phase: OperationPhase::parse(&result.hook_phase),
+        sync_phase: sync::SyncPhase::parse(&result.sync_phase),
+        images: result.images.clone(),
+    }
+}

@@ -1,0 +1,213 @@
+//! One look at one Application: read it, decide what is due, do it, write what changed.
+//!
+//! Main type: [`Pass`]. It holds the Application as stored and as it shall be; [`Pass::store`] writes the difference in one patch, so
+//! that a comparison, an operation's progress and the next operation cost one request together.
+
+use super::{
+    Controller, Memo, auto_sync,
+    error::Error,
+    refresh::{self, Expiry, Level, Reason, Refresh},
+    status,
+};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+use tiphys_api::{Application, constants};
+use tiphys_cluster::{
+    app_state::AppKey,
+    records::{Event, EventTarget, Record},
+};
+use tiphys_engine::{
+    spec,
+    types::{Condition, ConditionType},
+};
+
+/// When to look again although nothing happened meanwhile.
+pub type Again = Option<(Reason, Duration)>;
+
+/// One look at one Application.
+pub struct Pass<'a> {
+    pub controller: &'a Controller,
+    pub key: &'a AppKey,
+    /// What is remembered of it between passes.
+    pub memo: &'a mut Memo,
+    /// As stored.
+    pub record: Arc<Record<Application>>,
+    pub before: Arc<Application>,
+    /// As it shall be.
+    pub app: Application,
+    /// Annotations to write (`None`: to remove) with the next patch.
+    pub annotations: Vec<(&'static str, Option<String>)>,
+    pub now: Timestamp,
+}
+
+impl<'a> Pass<'a> {
+    pub fn new(controller: &'a Controller, key: &'a AppKey, memo: &'a mut Memo, record: Arc<Record<Application>>) -> Result<Self, Error> {
+        let before = record.value().map_err(Error::Unreadable)?;
+        let app = Application::clone(&before);
+        Ok(Self { controller, key, memo, record, before, app, annotations: Vec::new(), now: Timestamp::now() })
+    }
+
+    /// Does what is due.
+    pub async fn run(mut self, reason: Reason) -> Result<Again, Error> {
+        if self.app.metadata.deletion_timestamp.is_some() {
+            return super::delete::run(&mut self).await;
+        }
+        let settings = self.controller.records.settings();
+        let expiry = Expiry {
+            soft: super::timeouts::soft(&settings, self.memo.share),
+            hard: super::timeouts::hard(&settings),
+        };
+        let mut again: Again = None;
+        let due = refresh::needed(&self.app, reason, expiry, self.now);
+        let operating = self.app.operation.is_some();
+        if due.as_ref().is_none_or(|r| r.level == Level::Tree) && !operating {
+            self.refresh_tree(due.is_some()).await;
+            return Ok(refresh::next_expiry(&self.app, expiry, self.now).map(|d| (Reason::LOOK, d)));
+        }
+        if let Some(refresh) = due.filter(|r| !operating || r.level > Level::Recent || r.why.ends_with("requested")) {
+            self.refresh(&refresh).await?;
+            if !operating {
+                again = self.auto_sync();
+            }
+        }
+        if self.app.operation.is_some() {
+            let next = super::operation::run(&mut self).await?;
+            again = soonest(again, next);
+            if self.app.operation.is_none() {
+                // It ended, and was compared again: what is still out of sync may call for the next one.
+                again = soonest(again, self.auto_sync());
+            }
+        }
+        self.store().await?;
+        if self.app.operation.is_some() && again.is_none() {
+            again = Some((Reason::LOOK, Duration::from_millis(1)));
+        }
+        let expires = refresh::next_expiry(&self.app, expiry, self.now).map(|d| (Reason::LOOK, d));
+        Ok(soonest(again, expires))
+    }
+
+    /// Checks the specification, compares, and writes the verdict into the status. An error of Git or cluster is a condition, not an `Err`.
+    pub async fn refresh(&mut self, refresh: &Refresh) -> Result<(), Error> {
+        tracing::debug!(app = %self.key, level = ?refresh.level, hard = refresh.hard, why = %refresh.why, "refreshing");
+        if self.app.metadata.annotations.contains_key(constants::REFRESH) {
+            self.app.metadata.annotations.remove(constants::REFRESH);
+            self.annotations.push((constants::REFRESH, None));
+        }
+        let problems = self.spec_problems();
+        status::set_conditions(&mut self.app.status, &problems, &status::BY_SPEC, self.now);
+        if !problems.is_empty() {
+            self.memo.forget();
+            let revision = self.app.status.sync.revision.clone();
+            status::apply_unknown(&mut self.app, &revision, self.now);
+            self.controller.publish_unknown(self.key);
+            return Ok(());
+        }
+        match super::compare::run(self, refresh).await {
+            Ok(compared) => {
+                status::apply_comparison(&mut self.app, &compared.comparison, &compared.facts, self.now);
+                self.controller.publish(self.key, &compared.comparison, &compared.cluster);
+            }
+            Err(message) => {
+                let condition = Condition::new(ConditionType::ComparisonError, message);
+                status::set_conditions(&mut self.app.status, &[condition], &status::BY_COMPARISON, self.now);
+                let revision = self.app.status.sync.revision.clone();
+                status::apply_unknown(&mut self.app, &revision, self.now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows what became of the resources' own products; nothing is compared.
+    async fn refresh_tree(&self, changed: bool) {
+        if let (true, Some(comparison)) = (changed, &self.memo.comparison)
+            && let Ok(cluster) = super::compare::cluster(self).await
+        {
+            self.controller.publish_tree(self.key, comparison, &cluster);
+        }
+    }
+
+    /// What is wrong with the specification or its project.
+    pub fn spec_problems(&self) -> Vec<Condition> {
+        let project = self.controller.project(spec::project_name(&self.app));
+        let missing = spec::project_condition(&self.app, project.as_deref(), &self.controller.records.namespace);
+        match (missing, project) {
+            (None, Some(project)) => spec::validate(&self.app.spec, &project, &self.controller.destinations()),
+            (missing, _) => missing.into_iter().collect(),
+        }
+    }
+
+    /// Starts a sync if policy and status call for one.
+    fn auto_sync(&mut self) -> Again {
+        let sync = &self.app.status.sync;
+        let compared = auto_sync::Compared {
+            out_of_sync: sync.status == "OutOfSync",
+            revision: &sync.revision,
+            resources: &self.app.status.resources,
+        };
+        let verdict = auto_sync::decide(&self.app, &compared, auto_sync::Backoff::default(), self.now);
+        let mut conditions = Vec::new();
+        let mut again = None;
+        match verdict {
+            auto_sync::Verdict::Nothing => {}
+            auto_sync::Verdict::Later(wait) => again = Some((Reason::at(Level::Latest), wait)),
+            auto_sync::Verdict::Refused(message) => conditions.push(Condition::new(ConditionType::SyncError, message)),
+            auto_sync::Verdict::Start(operation) => {
+                self.event(false, "OperationStarted", format!("Initiated automated sync to '{}'", self.app.status.sync.revision));
+                self.app.operation = Some(*operation);
+                // Argo CD clears it when an operation is set, so that a reader never takes the last one's result for this one's.
+                self.app.status.operation_state = None;
+            }
+        }
+        status::set_conditions(&mut self.app.status, &conditions, &[ConditionType::SyncError], self.now);
+        again
+    }
+
+    /// Writes what changed since the last write, if anything did.
+    pub async fn store(&mut self) -> Result<(), Error> {
+        let mut patch = status::patch(&self.before, &self.app).unwrap_or_else(|| json!({}));
+        for (name, value) in self.annotations.drain(..) {
+            let stored = self.before.metadata.annotations.get(name);
+            if stored != value.as_ref() {
+                patch["metadata"]["annotations"][name] = value.map_or(Value::Null, Value::String);
+            }
+        }
+        if patch.as_object().is_some_and(serde_json::Map::is_empty) {
+            return Ok(());
+        }
+        for text in status::events(&self.before.status, &self.app.status) {
+            self.event(false, "ResourceUpdated", text);
+        }
+        patch["metadata"]["resourceVersion"] = self.record.object.resource_version().into();
+        let written = self.controller.records.applications.merge_patch(&self.key.namespace, &self.key.name, &patch).await?;
+        self.take(written)
+    }
+
+    /// Goes on from what the server has now.
+    pub fn take(&mut self, record: Arc<Record<Application>>) -> Result<(), Error> {
+        self.before = record.value().map_err(Error::Unreadable)?;
+        self.app = Application::clone(&self.before);
+        self.record = record;
+        Ok(())
+    }
+
+    /// Records a Kubernetes Event about the Application.
+    pub fn event(&self, warning: bool, reason: &'static str, message: String) {
+        tracing::info!(app = %self.key, reason, "{message}");
+        let target = EventTarget::of(&self.record.object);
+        let destination = &self.app.spec.destination;
+        let event = Event::new(target, reason, message)
+            .warning(warning)
+            .annotation("dest-server", &destination.server)
+            .annotation("dest-namespace", &destination.namespace);
+        self.controller.events.record(event);
+    }
+}
+
+/// The earlier of two.
+pub fn soonest(a: Again, b: Again) -> Again {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if b.1 < a.1 { b } else { a }),
+        (a, b) => a.or(b),
+    }
+}

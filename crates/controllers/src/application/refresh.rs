@@ -1,0 +1,152 @@
+//! Whether an Application must be compared again, and how thoroughly.
+//!
+//! Main type: [`Level`]. Pure: the Application, the reasons and the time come as arguments.
+
+use crate::runtime::Merge;
+use jiff::{SignedDuration, Timestamp};
+use tiphys_api::{Application, constants};
+
+/// How thorough a comparison is. Ordered: a higher one does all that a lower one does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Only the resource tree changed.
+    #[default]
+    Tree = 0,
+    /// With the manifests compared last time.
+    Recent = 1,
+    /// With the manifests of the newest revision, which may be a few seconds old.
+    Latest = 2,
+    /// With the manifests of the newest revision, looked up now.
+    ForceResolve = 3,
+}
+
+/// Why a key is in the queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reason {
+    /// Compare at least so thoroughly; `None`: look whether something is to be done at all.
+    pub level: Option<Level>,
+}
+
+impl Reason {
+    pub const LOOK: Self = Self { level: None };
+
+    pub const fn at(level: Level) -> Self {
+        Self { level: Some(level) }
+    }
+}
+
+impl Merge for Reason {
+    fn merge(&mut self, other: Self) {
+        self.level = self.level.max(other.level);
+    }
+}
+
+/// A comparison that is to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refresh {
+    pub level: Level,
+    /// Nothing remembered may be used.
+    pub hard: bool,
+    pub why: String,
+}
+
+/// How long a comparison stays good.
+#[derive(Clone, Copy, Debug)]
+pub struct Expiry {
+    /// `timeout.reconciliation` with this Application's share of the jitter; zero: never expires.
+    pub soft: SignedDuration,
+    /// `timeout.hard.reconciliation`; zero: never expires.
+    pub hard: SignedDuration,
+}
+
+/// The comparison that is due, if one is.
+pub fn needed(app: &Application, reason: Reason, expiry: Expiry, now: Timestamp) -> Option<Refresh> {
+    let refresh = |level, hard, why: &str| Some(Refresh { level, hard, why: why.to_owned() });
+    if let Some(kind) = app.metadata.annotations.get(constants::REFRESH) {
+        return refresh(Level::ForceResolve, kind == "hard", &format!("{} refresh requested", if kind == "hard" { "hard" } else { "normal" }));
+    }
+    let compared = &app.status.sync.compared_to;
+    let (source, sources) = (app.spec.source.clone().unwrap_or_default(), &app.spec.sources);
+    if app.status.reconciled_at.is_some() && (source != compared.source || *sources != compared.sources) {
+        return refresh(Level::ForceResolve, false, "spec.source differs");
+    }
+    let Some(reconciled) = app.status.reconciled_at else {
+        return refresh(Level::Latest, false, "never reconciled");
+    };
+    let age = now.duration_since(reconciled.timestamp());
+    if !expiry.hard.is_zero() && age > expiry.hard {
+        return refresh(Level::Latest, true, "hard comparison expired");
+    }
+    if !expiry.soft.is_zero() && age > expiry.soft {
+        return refresh(Level::Latest, false, "comparison expired");
+    }
+    if app.spec.destination != compared.destination {
+        return refresh(Level::Latest, false, "spec.destination differs");
+    }
+    if app.spec.ignore_differences != compared.ignore_differences {
+        return refresh(Level::Latest, false, "spec.ignoreDifferences differs");
+    }
+    let wanted = app.spec.sync_policy.as_ref().and_then(|p| p.managed_namespace_metadata.as_ref());
+    let synced = app.status.operation_state.as_ref().and_then(|s| s.sync_result.as_ref()).map(|r| r.managed_namespace_metadata.as_ref());
+    if synced.is_some_and(|synced| synced != wanted) && reason.level.is_none_or(|l| l < Level::Latest) && wanted.is_some() {
+        return refresh(Level::Latest, false, "spec.syncPolicy.managedNamespaceMetadata differs");
+    }
+    reason.level.and_then(|level| refresh(level, false, "controller refresh requested"))
+}
+
+/// When to look again although nothing happens.
+pub fn next_expiry(app: &Application, expiry: Expiry, now: Timestamp) -> Option<std::time::Duration> {
+    let reconciled = app.status.reconciled_at?.timestamp();
+    [expiry.soft, expiry.hard]
+        .into_iter()
+        .filter(|e| !e.is_zero())
+        .map(|e| (e - now.duration_since(reconciled)).max(SignedDuration::from_secs(1)))
+        .min()
+        .and_then(|d| d.try_into().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const EXPIRY: Expiry = Expiry { soft: SignedDuration::from_secs(120), hard: SignedDuration::ZERO };
+
+    fn app(change: serde_json::Value) -> Application {
+        let mut app = json!({
+            "metadata": {"name": "a"},
+            "spec": {"project": "default", "source": {"repoURL": "r", "path": "p"}, "destination": {"server": "s"}},
+            "status": {"reconciledAt": "2026-01-01T00:00:00Z", "sync": {"status": "Synced", "comparedTo": {"source": {"repoURL": "r", "path": "p"}, "destination": {"server": "s"}}}}
+        });
+        app = tiphys_apimachinery::patch::json_merge::apply(&app, &change).expect("maps");
+        serde_json::from_value(app).expect("an Application")
+    }
+
+    #[test]
+    fn each_reason_has_its_level() {
+        let soon: Timestamp = "2026-01-01T00:00:10Z".parse().expect("a time");
+        let late: Timestamp = "2026-01-01T00:03:00Z".parse().expect("a time");
+        for (change, reason, now, expected) in [
+            (json!({}), Reason::LOOK, soon, None),
+            (json!({}), Reason::at(Level::Recent), soon, Some((Level::Recent, false))),
+            (json!({}), Reason::LOOK, late, Some((Level::Latest, false))),
+            (json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}), Reason::LOOK, soon, Some((Level::ForceResolve, false))),
+            (json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "hard"}}}), Reason::LOOK, soon, Some((Level::ForceResolve, true))),
+            (json!({"spec": {"source": {"path": "q"}}}), Reason::LOOK, soon, Some((Level::ForceResolve, false))),
+            (json!({"spec": {"destination": {"server": "t"}}}), Reason::LOOK, soon, Some((Level::Latest, false))),
+            (json!({"spec": {"ignoreDifferences": [{"kind": "A"}]}}), Reason::LOOK, soon, Some((Level::Latest, false))),
+            (json!({"status": {"reconciledAt": null}}), Reason::LOOK, soon, Some((Level::Latest, false))),
+        ] {
+            let found = needed(&app(change.clone()), reason, EXPIRY, now).map(|r| (r.level, r.hard));
+            assert_eq!(found, expected, "{change}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_of_zero_never_expires() {
+        let far: Timestamp = "2027-01-01T00:00:00Z".parse().expect("a time");
+        let never = Expiry { soft: SignedDuration::ZERO, hard: SignedDuration::ZERO };
+        assert_eq!(needed(&app(json!({})), Reason::LOOK, never, far), None);
+        assert_eq!(next_expiry(&app(json!({})), never, far), None);
+    }
+}

@@ -1,0 +1,229 @@
+//! What a comparison means for an Application's status, and the smallest patch that says so.
+//!
+//! Pure. Main function: [`apply_comparison`]. Where Argo CD keeps something (a transition time, an order), so do we.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tiphys_api::{
+    Application,
+    operation::OperationState,
+    status::{ApplicationCondition, ApplicationStatus, ComparedTo, HealthStatus, ResourceStatus, RevisionHistory},
+};
+use tiphys_apimachinery::patch::json_merge;
+use tiphys_engine::types::{Comparison, Condition, ConditionType, Entry, HealthStatus as Verdict, SyncStatus};
+
+/// Where resource health is kept when it is not in the status itself.
+const HEALTH_IN_TREE: &str = "appTree";
+
+/// The condition types that a comparison decides about; the others stay as they are.
+pub const BY_COMPARISON: [ConditionType; 5] = [
+    ConditionType::ComparisonError,
+    ConditionType::SharedResourceWarning,
+    ConditionType::RepeatedResourceWarning,
+    ConditionType::ExcludedResourceWarning,
+    ConditionType::OrphanedResourceWarning,
+];
+
+/// The condition types that the check of the specification decides about.
+pub const BY_SPEC: [ConditionType; 2] = [ConditionType::InvalidSpecError, ConditionType::UnknownError];
+
+/// What was compared, beside the objects.
+#[derive(Clone, Debug, Default)]
+pub struct Compared {
+    pub revision: String,
+    pub source_type: String,
+    /// A comparison with manifests from Git counts as a reconciliation, one from memory does not.
+    pub reconciled: bool,
+}
+
+/// Writes a comparison into the status.
+pub fn apply_comparison(app: &mut Application, comparison: &Comparison, compared: &Compared, now: Timestamp) {
+    let spec = app.spec.clone();
+    let status = &mut app.status;
+    status.sync.status = comparison.sync.to_string();
+    status.sync.compared_to = ComparedTo {
+        source: if spec.sources.is_empty() { spec.source.unwrap_or_default() } else { Default::default() },
+        sources: spec.sources,
+        destination: spec.destination,
+        ignore_differences: spec.ignore_differences,
+    };
+    status.sync.revision.clone_from(&compared.revision);
+    set_health(status, comparison.health.status, &comparison.health.message, now);
+    status.resources = resources(&comparison.entries);
+    status.summary.images.clone_from(&comparison.images);
+    status.summary.external_urls.clone_from(&comparison.external_urls);
+    status.source_type.clone_from(&compared.source_type);
+    status.resource_health_source = HEALTH_IN_TREE.to_owned();
+    status.controller_namespace.clone_from(&app.metadata.namespace);
+    if compared.reconciled || status.reconciled_at.is_none() {
+        status.reconciled_at = Some(now.into());
+    }
+    set_conditions(status, &comparison.conditions, &BY_COMPARISON, now);
+}
+
+/// The status of an Application that cannot be compared at all.
+pub fn apply_unknown(app: &mut Application, revision: &str, now: Timestamp) {
+    let spec = app.spec.clone();
+    let status = &mut app.status;
+    status.sync.status = SyncStatus::Unknown.to_string();
+    status.sync.compared_to = ComparedTo {
+        source: if spec.sources.is_empty() { spec.source.unwrap_or_default() } else { Default::default() },
+        sources: spec.sources,
+        destination: spec.destination,
+        ignore_differences: spec.ignore_differences,
+    };
+    if !revision.is_empty() {
+        revision.clone_into(&mut status.sync.revision);
+    }
+    set_health(status, Verdict::Unknown, "", now);
+    status.reconciled_at = Some(now.into());
+}
+
+fn set_health(status: &mut ApplicationStatus, verdict: Verdict, message: &str, now: Timestamp) {
+    let verdict = verdict.to_string();
+    if status.health.status != verdict {
+        status.health.status = verdict;
+        message.clone_into(&mut status.health.message);
+        status.health.last_transition_time = Some(now.into());
+    }
+}
+
+/// Entries as the status lists them: sorted, hooks without a sync status, no health.
+pub fn resources(entries: &[Entry]) -> Vec<ResourceStatus> {
+    let mut list: Vec<_> = entries.iter().map(|e| resource(e, false)).collect();
+    list.sort_by(|a, b| (&a.group, &a.kind, &a.namespace, &a.name).cmp(&(&b.group, &b.kind, &b.namespace, &b.name)));
+    list
+}
+
+/// One entry; `with_health` for readers, which see what the status leaves out.
+pub fn resource(entry: &Entry, with_health: bool) -> ResourceStatus {
+    let health = entry.health.as_ref().filter(|_| with_health);
+    ResourceStatus {
+        group: entry.gvk.group.clone(),
+        version: entry.gvk.version.clone(),
+        kind: entry.gvk.kind.clone(),
+        namespace: entry.key.namespace.clone(),
+        name: entry.key.name.clone(),
+        status: entry.status.map(|s| s.to_string()).unwrap_or_default(),
+        health: health.map(|h| HealthStatus { status: h.status.to_string(), message: h.message.clone(), last_transition_time: None }),
+        hook: entry.hook,
+        requires_pruning: entry.requires_pruning,
+        sync_wave: entry.sync_wave,
+        requires_deletion_confirmation: entry.requires_deletion_confirmation,
+    }
+}
+
+/// Replaces the conditions of the `decided` types; one that was there before keeps its time.
+pub fn set_conditions(status: &mut ApplicationStatus, found: &[Condition], decided: &[ConditionType], now: Timestamp) {
+    let before = std::mem::take(&mut status.conditions);
+    let mut after: Vec<_> = before.iter().filter(|c| !decided.iter().any(|d| d.as_str() == c.type_)).cloned().collect();
+    for condition in found.iter().filter(|c| decided.contains(&c.kind)) {
+        let kind = condition.kind.as_str();
+        let known = before.iter().find(|c| c.type_ == kind && c.message == condition.message);
+        let time = known.and_then(|c| c.last_transition_time).or_else(|| Some(now.into()));
+        let new = ApplicationCondition { type_: kind.to_owned(), message: condition.message.clone(), last_transition_time: time };
+        if !after.contains(&new) {
+            after.push(new);
+        }
+    }
+    after.sort_by(|a, b| (&a.type_, &a.message).cmp(&(&b.type_, &b.message)));
+    status.conditions = after;
+}
+
+/// The errors among the conditions, as an operation reports them: `<Type>: <message>;…`.
+pub fn error_text(status: &ApplicationStatus) -> Option<String> {
+    let errors: Vec<_> = status
+        .conditions
+        .iter()
+        .filter(|c| ["ComparisonError", "InvalidSpecError", "UnknownError"].contains(&c.type_.as_str()))
+        .map(|c| format!("{}: {}", c.type_, c.message))
+        .collect();
+    (!errors.is_empty()).then(|| errors.join(";"))
+}
+
+/// Appends a finished sync to the history and trims it to the Application's limit (ten unless it says otherwise).
+pub fn append_history(app: &mut Application, state: &OperationState, now: Timestamp) {
+    let Some(result) = &state.sync_result else { return };
+    let limit = app.spec.revision_history_limit.map_or(10, |l| usize::try_from(l).unwrap_or(0));
+    let history = &mut app.status.history;
+    let id = history.last().map_or(0, |h| h.id + 1);
+    history.push(RevisionHistory {
+        id,
+        revision: result.revision.clone(),
+        revisions: result.revisions.clone(),
+        source: result.source.clone(),
+        sources: result.sources.clone(),
+        deployed_at: Some(now.into()),
+        deploy_started_at: state.started_at,
+        initiated_by: state.operation.initiated_by.clone(),
+    });
+    let surplus = history.len().saturating_sub(limit);
+    history.drain(..surplus);
+}
+
+/// The merge patch that turns `before` into `after`, restricted to what the controller writes: status and operation.
+/// `None` when nothing differs. Operation state is replaced as a whole: a field that is gone must go.
+pub fn patch(before: &Application, after: &Application) -> Option<Value> {
+    let part = |app: &Application| json!({"status": app.status, "operation": app.operation});
+    let patch = json_merge::create_two_way(&part(before), &part(after)).expect("both are maps that serde made");
+    patch.as_object().is_some_and(|p| !p.is_empty()).then_some(patch)
+}
+
+/// The sentences of the Events that a change of status deserves.
+pub fn events(before: &ApplicationStatus, after: &ApplicationStatus) -> Vec<String> {
+    let mut events = Vec::new();
+    if before.sync.status != after.sync.status {
+        events.push(format!("Updated sync status: {} -> {}", before.sync.status, after.sync.status));
+    }
+    if before.health.status != after.health.status {
+        let mut text = format!("Updated health status: {} -> {}", before.health.status, after.health.status);
+        if !after.health.message.is_empty() {
+            text = format!("{text} ({})", after.health.message);
+        }
+        events.push(text);
+    }
+    events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(text: &str) -> Timestamp {
+        text.parse().expect("a time")
+    }
+
+    #[test]
+    fn a_condition_that_stays_keeps_its_time_and_one_not_decided_stays() {
+        let mut status = ApplicationStatus::default();
+        let stays = [Condition::new(ConditionType::SyncError, "s"), Condition::new(ConditionType::ComparisonError, "c")];
+        set_conditions(&mut status, &stays, &[ConditionType::SyncError, ConditionType::ComparisonError], time("2026-01-01T00:00:00Z"));
+        let before = status.conditions.clone();
+        set_conditions(&mut status, &stays[1..], &BY_COMPARISON, time("2026-01-02T00:00:00Z"));
+        assert_eq!(status.conditions, before);
+        set_conditions(&mut status, &[], &BY_COMPARISON, time("2026-01-03T00:00:00Z"));
+        assert_eq!(status.conditions.len(), 1);
+        assert_eq!(error_text(&status), None, "a SyncError does not stop a sync");
+    }
+
+    #[test]
+    fn history_counts_on_and_is_trimmed() {
+        let mut app = Application::default();
+        app.spec.revision_history_limit = Some(2);
+        let state = OperationState { sync_result: Some(Default::default()), ..OperationState::default() };
+        for _ in 0..4 {
+            append_history(&mut app, &state, time("2026-01-01T00:00:00Z"));
+        }
+        assert_eq!(app.status.history.iter().map(|h| h.id).collect::<Vec<_>>(), [2, 3]);
+    }
+
+    #[test]
+    fn nothing_changed_means_no_patch_and_a_cleared_operation_is_null() {
+        let mut before = Application::default();
+        assert_eq!(patch(&before, &before), None);
+        before.operation = Some(Default::default());
+        let mut after = before.clone();
+        after.operation = None;
+        assert_eq!(patch(&before, &after), Some(json!({"operation": null})));
+    }
+}

@@ -1,0 +1,207 @@
+//! A queue of keys with reasons: one worker at a time for a key, and reasons that arrive meanwhile are merged into one.
+//!
+//! Main type: [`Queue`]. It knows nothing of what the keys name.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap, HashSet, VecDeque},
+    hash::Hash,
+    sync::Mutex,
+    time::Duration,
+};
+use tokio::{sync::Notify, time::Instant};
+
+/// Reasons that can be folded into one.
+pub trait Merge {
+    fn merge(&mut self, other: Self);
+}
+
+struct State<K, R> {
+    ready: VecDeque<K>,
+    reasons: HashMap<K, R>,
+    active: HashSet<K>,
+    /// Keys that will become ready, earliest first, with the number that finds their reason.
+    delayed: BinaryHeap<Reverse<(Instant, u64)>>,
+    waiting: HashMap<u64, (K, R)>,
+    next_number: u64,
+    closed: bool,
+}
+
+/// The queue. `take` hands out a key that no other worker holds; `done` gives it back.
+pub struct Queue<K, R> {
+    state: Mutex<State<K, R>>,
+    wake: Notify,
+}
+
+impl<K: Clone + Eq + Hash, R: Merge> Default for Queue<K, R> {
+    fn default() -> Self {
+        let state = State {
+            ready: VecDeque::new(),
+            reasons: HashMap::new(),
+            active: HashSet::new(),
+            delayed: BinaryHeap::new(),
+            waiting: HashMap::new(),
+            next_number: 0,
+            closed: false,
+        };
+        Self { state: Mutex::new(state), wake: Notify::new() }
+    }
+}
+
+impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State<K, R>> {
+        // A panic while the lock was held leaves plain collections behind, which are still whole.
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Makes a key ready now, or as soon as the worker that holds it is done.
+    pub fn add(&self, key: K, reason: R) {
+        self.lock().add(key, reason);
+        self.wake.notify_one();
+    }
+
+    /// Makes a key ready after a while.
+    pub fn add_after(&self, key: K, reason: R, delay: Duration) {
+        if delay.is_zero() {
+            return self.add(key, reason);
+        }
+        {
+            let mut state = self.lock();
+            let number = state.next_number;
+            state.next_number += 1;
+            state.delayed.push(Reverse((Instant::now() + delay, number)));
+            state.waiting.insert(number, (key, reason));
+        }
+        self.wake.notify_one();
+    }
+
+    /// The next key and why it is due. `None` once the queue is closed.
+    pub async fn take(&self) -> Option<(K, R)> {
+        loop {
+            let notified = self.wake.notified();
+            let until = {
+                let mut state = self.lock();
+                if state.closed {
+                    return None;
+                }
+                state.ripen(Instant::now());
+                if let Some(taken) = state.pop() {
+                    if !state.ready.is_empty() {
+                        self.wake.notify_one();
+                    }
+                    return Some(taken);
+                }
+                state.delayed.peek().map(|Reverse((at, _))| *at)
+            };
+            match until {
+                Some(at) => tokio::select! { () = notified => {}, () = tokio::time::sleep_until(at) => {} },
+                None => notified.await,
+            }
+        }
+    }
+
+    /// The worker is finished with the key.
+    pub fn done(&self, key: &K) {
+        let again = {
+            let mut state = self.lock();
+            state.active.remove(key);
+            let again = state.reasons.contains_key(key);
+            if again {
+                state.ready.push_back(key.clone());
+            }
+            again
+        };
+        if again {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Lets every worker end.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.wake.notify_waiters();
+        self.wake.notify_one();
+    }
+
+    /// Keys that are ready or in a worker's hands.
+    pub fn len(&self) -> usize {
+        let state = self.lock();
+        state.ready.len() + state.active.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<K: Clone + Eq + Hash, R: Merge> State<K, R> {
+    fn add(&mut self, key: K, reason: R) {
+        if let Some(known) = self.reasons.get_mut(&key) {
+            known.merge(reason);
+            return;
+        }
+        self.reasons.insert(key.clone(), reason);
+        if !self.active.contains(&key) {
+            self.ready.push_back(key);
+        }
+    }
+
+    fn ripen(&mut self, now: Instant) {
+        while let Some(Reverse((at, number))) = self.delayed.peek().copied() {
+            if at > now {
+                break;
+            }
+            self.delayed.pop();
+            if let Some((key, reason)) = self.waiting.remove(&number) {
+                self.add(key, reason);
+            }
+        }
+    }
+
+    fn pop(&mut self) -> Option<(K, R)> {
+        let key = self.ready.pop_front()?;
+        let reason = self.reasons.remove(&key)?;
+        self.active.insert(key.clone());
+        Some((key, reason))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    struct Sum(u32);
+    impl Merge for Sum {
+        fn merge(&mut self, other: Self) {
+            self.0 += other.0;
+        }
+    }
+
+    #[tokio::test]
+    async fn reasons_merge_and_a_held_key_waits_for_its_worker() {
+        let queue = Queue::<&str, Sum>::default();
+        queue.add("a", Sum(1));
+        queue.add("a", Sum(2));
+        assert_eq!(queue.take().await, Some(("a", Sum(3))));
+        queue.add("a", Sum(4));
+        queue.add("b", Sum(5));
+        assert_eq!(queue.take().await, Some(("b", Sum(5))), "a is in a worker's hands");
+        queue.done(&"a");
+        assert_eq!(queue.take().await, Some(("a", Sum(4))));
+        queue.close();
+        assert_eq!(queue.take().await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_delayed_key_comes_when_it_is_due() {
+        let queue = Queue::<&str, Sum>::default();
+        let start = Instant::now();
+        queue.add_after("late", Sum(1), Duration::from_secs(60));
+        queue.add_after("early", Sum(1), Duration::from_secs(5));
+        assert_eq!(queue.take().await.map(|t| t.0), Some("early"));
+        assert_eq!(start.elapsed().as_secs(), 5);
+        assert_eq!(queue.take().await.map(|t| t.0), Some("late"));
+        assert_eq!(start.elapsed().as_secs(), 60);
+    }
+}
