@@ -295,3 +295,18 @@ fn of_twins_under_two_groups_one_stays() {
     assert_eq!(c.entries.len(), 1);
     assert_eq!(c.entries[0].key.group, "networking.k8s.io");
 }
+
+#[test]
+fn a_strategy_without_rolling_updates_gets_none() {
+    let deployment = || {
+        object(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
+            "replicas": null, "strategy": {"type": "Recreate", "rollingUpdate": null}, "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}, "creationTimestamp": null}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}}}))
+    };
+    let mut there = deployment();
+    let spec = there.0.get_mut("spec").and_then(Value::as_object_mut).expect("a spec");
+    spec.insert("replicas".into(), 1.into());
+    spec.insert("strategy".into(), json!({"type": "Recreate"}));
+    let c = run(vec![deployment()], vec![live(there)]);
+    assert_eq!(c.entries[0].status, Some(SyncStatus::Synced), "{}", c.entries[0].diff.predicted_live);
+}

@@ -173,6 +173,15 @@ pub mod steps {
         super::typed_form(object)
     }
 
+    /// With the API server's defaults, when the object can be read.
+    pub fn with_defaults(object: &Object) -> Object {
+        let mut value = object.clone().into_value();
+        if let Some(ty) = super::type_of(&object.gvk()) {
+            super::fill_in(&mut value, ty);
+        }
+        Object::from_value(value).unwrap_or_default()
+    }
+
     pub fn normalize(object: &mut Object, options: &Options<'_>) {
         super::for_comparison(object, options);
     }

@@ -103,7 +103,16 @@ fn object(map: &Map<String, Value>, ty: TypeRef<'_>, strict: bool) -> Option<Val
             }
             continue;
         };
-        let written = value(v, field, strict)?;
+        let mut written = value(v, field, strict)?;
+        if written.is_null() && ty.is_required(key) {
+            // A plain value cannot be null; what must be there and was not set is zero.
+            match field.kind() {
+                TypeKind::Scalar(ScalarKind::String) if field.format().is_none() => written = Cow::Owned("".into()),
+                TypeKind::Scalar(ScalarKind::Boolean) => written = Cow::Owned(false.into()),
+                TypeKind::Scalar(ScalarKind::Integer) => written = Cow::Owned(0.into()),
+                _ => {}
+            }
+        }
         let keep = match &*written {
             Value::Null => names.is_some_and(|n| n.kept.contains(&key.as_str())),
             Value::Array(list) if list.is_empty() => names.is_some_and(|n| n.kept.contains(&key.as_str())),

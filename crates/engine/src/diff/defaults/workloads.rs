@@ -27,7 +27,7 @@ fn with_spec(object: &mut Fields, fill: impl FnOnce(&mut Fields)) {
 
 fn deployment(deployment: &mut Fields) {
     // Versions that no cluster serves any more differ here; objects of that age are still compared as recorded.
-    let beta = text(deployment, "apiVersion") != "apps/v1";
+    let beta = text(deployment, "apiVersion") == "apps/v1beta1";
     if beta {
         labels_from_template(deployment);
     }
@@ -35,7 +35,9 @@ fn deployment(deployment: &mut Fields) {
         set(spec, "replicas", 1);
         if let Some(strategy) = map(spec, "strategy") {
             set_text(strategy, "type", "RollingUpdate");
-            if let (true, Some(rolling)) = (text(strategy, "type") == "RollingUpdate", map(strategy, "rollingUpdate")) {
+            if text(strategy, "type") == "RollingUpdate"
+                && let Some(rolling) = map(strategy, "rollingUpdate")
+            {
                 set(rolling, "maxUnavailable", "25%");
                 set(rolling, "maxSurge", "25%");
             }
@@ -78,7 +80,9 @@ fn daemon_set(set_: &mut Fields) {
     with_spec(set_, |spec| {
         if let Some(strategy) = map(spec, "updateStrategy") {
             set_text(strategy, "type", "RollingUpdate");
-            if let (true, Some(rolling)) = (text(strategy, "type") == "RollingUpdate", map(strategy, "rollingUpdate")) {
+            if text(strategy, "type") == "RollingUpdate"
+                && let Some(rolling) = map(strategy, "rollingUpdate")
+            {
                 set(rolling, "maxUnavailable", 1);
                 set(rolling, "maxSurge", 0);
             }
