@@ -7,6 +7,7 @@ mod defaults;
 mod ignore;
 mod jq;
 mod kinds;
+mod known_types;
 mod managers;
 mod remarshal;
 mod structured;
@@ -79,6 +80,7 @@ fn typed_form(object: &Object) -> Object {
 fn for_comparison(object: &mut Object, options: &Options<'_>) {
     normalize::object::normalize(object, options.ignore_aggregated_roles);
     ignore::remove_ignored(object, options);
+    known_types::rewrite(object);
 }
 
 fn pair(desired: &Object, live: &Object, options: &Options<'_>) -> Diff {

@@ -46,6 +46,11 @@ pub fn remarshal(object: &Value, ty: TypeRef<'_>) -> Option<Value> {
     value(object, ty, true).map(Cow::into_owned)
 }
 
+/// As [`remarshal`], but fields that the type does not have are left out.
+pub fn lenient(object: &Value, ty: TypeRef<'_>) -> Option<Value> {
+    value(object, ty, false).map(Cow::into_owned)
+}
+
 /// Whether an object can be read into the type when fields that the type does not have are skipped.
 pub fn is_readable(object: &Value, ty: TypeRef<'_>) -> bool {
     value(object, ty, false).is_some()
