@@ -1,21 +1,9 @@
-//! Label and field selectors, in the words of `kubectl -l` and `--field-selector`.
-//!
-//! Main types: [`LabelSelector`], [`FieldSelector`]. They know nothing of lists, watches or HTTP.
+//! Label selectors, in the words of `kubectl -l` and of LabelSelector fields.
 
+use super::{MAX_SELECTOR_BYTES, SelectorError, error};
 use crate::object::Object;
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt};
-
-/// Longest selector text accepted, in bytes.
-const MAX_SELECTOR_BYTES: usize = 64 * 1024;
-
-/// A selector that cannot be understood; the text names the part and what was expected.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unable to parse selector {selector:?}: {reason}")]
-pub struct SelectorError {
-    pub selector: String,
-    pub reason: String,
-}
 
 /// How a label is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,10 +167,6 @@ impl fmt::Display for LabelSelector {
         }
         Ok(())
     }
-}
-
-fn error(selector: &str, reason: String) -> SelectorError {
-    SelectorError { selector: selector.to_owned(), reason }
 }
 
 fn expression(text: &str, entry: &Value) -> Result<LabelRequirement, SelectorError> {
@@ -369,112 +353,6 @@ fn is_word(token: &str) -> bool {
     !token.starts_with(['(', ')', ',', '!', '=', '>', '<'])
 }
 
-/// `metadata.name=web,status.phase!=Running`: every term must hold.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FieldSelector {
-    pub terms: Vec<FieldTerm>,
-}
-
-/// One comparison of one field, by its dotted path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldTerm {
-    pub path: String,
-    pub equal: bool,
-    pub value: String,
-}
-
-impl FieldSelector {
-    pub fn parse(text: &str) -> Result<Self, SelectorError> {
-        if text.len() > MAX_SELECTOR_BYTES {
-            return Err(error("", format!("it has {} bytes; the limit is {MAX_SELECTOR_BYTES}", text.len())));
-        }
-        let mut terms = Vec::new();
-        for part in split_unescaped(text) {
-            if part.is_empty() {
-                continue;
-            }
-            let (path, equal, value) =
-                split_term(part).ok_or_else(|| error(text, format!("invalid selector: '{part}'; can't understand it")))?;
-            terms.push(FieldTerm { path: path.to_owned(), equal, value: unescape(text, value)? });
-        }
-        Ok(Self { terms })
-    }
-
-    pub fn is_everything(&self) -> bool {
-        self.terms.is_empty()
-    }
-
-    /// The value that `path` must equal, if the selector asks for one.
-    pub fn required(&self, path: &str) -> Option<&str> {
-        self.terms.iter().find(|t| t.equal && t.path == path).map(|t| t.value.as_str())
-    }
-
-    /// An absent field compares as the empty string, numbers and booleans as they are printed.
-    pub fn matches(&self, object: &Object) -> bool {
-        self.terms.iter().all(|t| (field_text(object, &t.path) == t.value) == t.equal)
-    }
-}
-
-fn field_text(object: &Object, path: &str) -> String {
-    let mut parts = path.split('.');
-    let first = parts.next().and_then(|p| object.0.get(p));
-    match parts.try_fold(first, |value, part| value.map(|v| v.get(part))) {
-        Some(Some(Value::String(s))) => s.clone(),
-        Some(Some(v @ (Value::Number(_) | Value::Bool(_)))) => v.to_string(),
-        _ => String::new(),
-    }
-}
-
-/// Splits at commas that no backslash protects.
-fn split_unescaped(text: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let (mut start, mut escaped) = (0, false);
-    for (i, c) in text.char_indices() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            ',' => {
-                parts.push(&text[start..i]);
-                start = i + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&text[start..]);
-    parts
-}
-
-/// The operator that stands first wins; a `!=` is longer than the `=` inside it.
-fn split_term(term: &str) -> Option<(&str, bool, &str)> {
-    let at = term.find('=')?;
-    if at > 0 && term.as_bytes()[at - 1] == b'!' {
-        return Some((&term[..at - 1], false, &term[at + 1..]));
-    }
-    let value = &term[at + 1..];
-    Some((&term[..at], true, value.strip_prefix('=').unwrap_or(value)))
-}
-
-fn unescape(text: &str, value: &str) -> Result<String, SelectorError> {
-    let mut out = String::with_capacity(value.len());
-    let mut chars = value.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => match chars.next() {
-                Some(c @ ('\\' | ',' | '=')) => out.push(c),
-                other => {
-                    return Err(error(
-                        text,
-                        format!("invalid escape sequence \\{} in {value:?}", other.map(String::from).unwrap_or_default()),
-                    ));
-                }
-            },
-            ',' | '=' => return Err(error(text, format!("unescaped '{c}' in the value {value:?}"))),
-            c => out.push(c),
-        }
-    }
-    Ok(out)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -527,21 +405,5 @@ mod tests {
         assert!(!LabelSelector::from_json(&Value::Null).expect("null").matches(&labels(&[])));
         assert!(LabelSelector::from_json(&json!({})).expect("empty").matches(&labels(&[])));
         assert!(LabelSelector::from_json(&json!({"matchExpressions": [{"key": "a", "operator": "In"}]})).is_err());
-    }
-
-    #[test]
-    fn field_selectors() {
-        let o = Object::from_value(json!({"metadata": {"name": "web", "namespace": "a,b"}, "spec": {"replicas": 3}})).expect("a map");
-        for (selector, expected) in [
-            ("metadata.name=web", true),
-            ("metadata.name==web,metadata.namespace!=a\\,b", false),
-            ("spec.replicas=3", true),
-            ("status.phase=", true),
-            ("status.phase!=Running", true),
-        ] {
-            assert_eq!(FieldSelector::parse(selector).expect(selector).matches(&o), expected, "{selector}");
-        }
-        assert!(FieldSelector::parse("metadata.name").is_err());
-        assert!(FieldSelector::parse("a=\\x").is_err());
     }
 }
