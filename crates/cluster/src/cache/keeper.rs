@@ -14,6 +14,7 @@ use std::{
 };
 use tiphys_apimachinery::GroupKind;
 use tiphys_engine::permit;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// After a CRD or API service changed, discovery is asked at these distances: the server needs a moment to serve a new kind.
@@ -95,10 +96,10 @@ fn start(shared: &Arc<Shared>, kind: &Arc<Kind>, cancel: &CancellationToken) {
 }
 
 /// Runs until cancelled or until nobody holds the cache.
-pub(super) async fn keep(shared: Weak<Shared>, mut keeper: Keeper, cancel: CancellationToken) {
-    let (mut changed, definitions, discovery) = {
+pub(super) async fn keep(shared: Weak<Shared>, mut keeper: Keeper, mut changed: watch::Receiver<u64>, cancel: CancellationToken) {
+    let (definitions, discovery) = {
         let Some(strong) = shared.upgrade() else { return };
-        (strong.discovery.changed(), strong.definitions.clone(), strong.discovery.clone())
+        (strong.definitions.clone(), strong.discovery.clone())
     };
     let mut asked = ASK_AGAIN.len();
     loop {

@@ -248,9 +248,11 @@ impl LiveCache {
             lists,
         });
         let cancel = CancellationToken::new();
+        // Before the first look, so that no change between the two is missed.
+        let changed = shared.discovery.changed();
         let mut keeper = keeper::Keeper::new(cancel.clone());
         keeper.adjust(&shared);
-        tokio::spawn(keeper::keep(Arc::downgrade(&shared), keeper, cancel.clone()));
+        tokio::spawn(keeper::keep(Arc::downgrade(&shared), keeper, changed, cancel.clone()));
         Self { shared, _guard: Arc::new(cancel.drop_guard()) }
     }
 

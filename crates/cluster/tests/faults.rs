@@ -1,0 +1,308 @@
+//! What the crate does when an API server misbehaves, on a small one that can be told to.
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
+use kube::client::Body;
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, HashMap},
+    convert::Infallible,
+    sync::{Arc, Mutex, MutexGuard},
+    time::{Duration, Instant},
+};
+use tiphys_apimachinery::{GroupKind, Object, ResourceKey};
+use tiphys_cluster::{CacheOptions, Cluster, Deed, Discovery, LiveCache, request::Call};
+use tiphys_engine::types::KindInfo;
+use tokio::sync::mpsc;
+
+const MAPS: &str = "/api/v1/configmaps";
+const SECRETS: &str = "/api/v1/secrets";
+
+#[derive(Default)]
+struct State {
+    objects: BTreeMap<String, Value>,
+    version: u64,
+    watches: Vec<mpsc::UnboundedSender<Bytes>>,
+    /// Path to the answers it gives instead, first to last.
+    refusals: HashMap<String, Vec<(u16, Value)>>,
+    /// Watches from before this version are told that it is too old.
+    oldest: u64,
+    requests: Vec<String>,
+    old_discovery: bool,
+}
+
+/// A server with ConfigMaps and Secrets.
+#[derive(Clone, Default)]
+struct Fake(Arc<Mutex<State>>);
+
+type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+fn answer(code: u16, content: impl Stream<Item = Bytes> + Send + 'static) -> Answer {
+    let frames = content.map(|b| Ok::<_, Infallible>(http_body::Frame::data(b)));
+    let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
+    *response.status_mut() = StatusCode::from_u16(code).expect("a status");
+    response
+}
+
+fn plain(code: u16, value: &Value) -> Answer {
+    answer(code, stream::iter([Bytes::from(value.to_string())]))
+}
+
+fn status(code: u16, reason: &str, message: &str) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message})
+}
+
+impl Fake {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("no test panics while holding it")
+    }
+
+    async fn cluster(&self) -> Cluster {
+        let fake = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let answer = fake.handle(&request);
+            async move { Ok::<_, Infallible>(answer) }
+        });
+        Cluster::connect_in_process(service, "https://fake").await.expect("it answers")
+    }
+
+    async fn cache(&self) -> LiveCache {
+        let discovery = Discovery::new(self.cluster().await).await.expect("discovery");
+        let cache = LiveCache::start(discovery, CacheOptions::default());
+        cache.wait_ready().await;
+        cache
+    }
+
+    fn handle(&self, request: &Request<Body>) -> Answer {
+        let (path, query) = (request.uri().path().to_owned(), request.uri().query().unwrap_or("").to_owned());
+        let mut s = self.state();
+        s.requests.push(format!("{path}?{query}"));
+        if let Some(refusals) = s.refusals.get_mut(&path)
+            && !refusals.is_empty()
+        {
+            let (code, body) = refusals.remove(0);
+            return plain(code, &body);
+        }
+        match path.as_str() {
+            "/version" => plain(200, &json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0"})),
+            "/api" | "/apis" | "/api/v1" | "/apis/good.example/v1" | "/apis/bad.example/v1" => {
+                plain(200, &discovery(&path, s.old_discovery))
+            }
+            MAPS | SECRETS if query.contains("watch=true") => watch(&mut s, &path, &query),
+            MAPS | SECRETS => list(&s, &path),
+            _ => plain(404, &status(404, "NotFound", "the server could not find the requested resource")),
+        }
+    }
+
+    /// Puts a ConfigMap that belongs to `app`; tells the watches.
+    fn put(&self, name: &str, app: &str) -> Object {
+        let mut s = self.state();
+        s.version += 1;
+        let kind = if s.objects.contains_key(name) { "MODIFIED" } else { "ADDED" };
+        let id = format!("{app}:/ConfigMap:ns/{name}");
+        let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name, "namespace": "ns", "uid": format!("uid-{name}"),
+            "resourceVersion": s.version.to_string(), "annotations": {"argocd.argoproj.io/tracking-id": id}}});
+        s.objects.insert(name.to_owned(), object.clone());
+        tell(&mut s, kind, &object);
+        Object::from_value(object).expect("a map")
+    }
+
+    /// Removes it; tells the watches that are still there.
+    fn remove(&self, name: &str) {
+        let mut s = self.state();
+        s.version += 1;
+        let mut object = s.objects.remove(name).expect("there");
+        object["metadata"]["resourceVersion"] = s.version.to_string().into();
+        tell(&mut s, "DELETED", &object);
+    }
+
+    fn bookmark(&self, version: u64) {
+        let mut s = self.state();
+        s.version = version;
+        tell(&mut s, "BOOKMARK", &json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": version.to_string()}}));
+    }
+
+    /// Ends every watch, in the middle of nothing.
+    fn cut(&self) {
+        self.state().watches.clear();
+    }
+
+    fn asked(&self, what: &str) -> usize {
+        self.state().requests.iter().filter(|r| r.contains(what)).count()
+    }
+}
+
+fn tell(s: &mut State, kind: &str, object: &Value) {
+    let line = Bytes::from(format!("{}\n", json!({"type": kind, "object": object})));
+    s.watches.retain(|w| w.send(line.clone()).is_ok());
+}
+
+fn watch(s: &mut State, path: &str, query: &str) -> Answer {
+    let from: u64 = query.split('&').find_map(|p| p.strip_prefix("resourceVersion=")).and_then(|v| v.parse().ok()).unwrap_or(0);
+    if from < s.oldest {
+        let gone = json!({"type": "ERROR", "object": status(410, "Expired", "too old resource version")});
+        return answer(200, stream::iter([Bytes::from(format!("{gone}\n"))]));
+    }
+    let (sender, receiver) = mpsc::unbounded_channel();
+    if path == MAPS {
+        let version = |o: &Value| o["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse::<u64>().ok()).unwrap_or(0);
+        for object in s.objects.values().filter(|o| version(o) > from) {
+            let _ = sender.send(Bytes::from(format!("{}\n", json!({"type": "MODIFIED", "object": object}))));
+        }
+    }
+    s.watches.push(sender);
+    let lines = stream::unfold(receiver, |mut r| async move { r.recv().await.map(|line| (line, r)) });
+    // Lines do not come in neat pieces.
+    answer(200, lines.flat_map(|line| stream::iter([line.slice(..line.len() / 3), line.slice(line.len() / 3..)])))
+}
+
+fn list(s: &State, path: &str) -> Answer {
+    let items: Vec<&Value> = if path == MAPS { s.objects.values().collect() } else { Vec::new() };
+    plain(200, &json!({"kind": "List", "metadata": {"resourceVersion": s.version.to_string()}, "items": items}))
+}
+
+fn discovery(path: &str, old: bool) -> Value {
+    let verbs = ["get", "list", "watch"];
+    match (path, old) {
+        ("/api", true) => json!({"kind": "APIVersions", "versions": ["v1"]}),
+        ("/apis", true) => json!({"kind": "APIGroupList", "groups": [
+            {"name": "bad.example", "versions": [{"version": "v1"}]}, {"name": "good.example", "versions": [{"version": "v1"}]}]}),
+        ("/api/v1", _) => json!({"kind": "APIResourceList", "resources": [
+            {"name": "configmaps", "singularName": "configmap", "namespaced": true, "kind": "ConfigMap", "verbs": verbs},
+            {"name": "configmaps/status", "namespaced": true, "kind": "ConfigMap", "verbs": verbs}]}),
+        ("/apis/good.example/v1", _) => {
+            json!({"kind": "APIResourceList", "resources": [{"name": "goods", "namespaced": false, "kind": "Good", "verbs": ["get"]}]})
+        }
+        ("/api", false) => {
+            let resource = |name: &str, kind: &str| json!({"resource": name, "scope": "Namespaced", "verbs": verbs, "responseKind": {"group": "", "version": "", "kind": kind}});
+            json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": ""}, "versions": [
+                {"version": "v1", "freshness": "Current", "resources": [resource("configmaps", "ConfigMap"), resource("secrets", "Secret")]}]}]})
+        }
+        _ => json!({"kind": "APIGroupDiscoveryList", "items": []}),
+    }
+}
+
+async fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !done() {
+        assert!(Instant::now() < deadline, "{what} did not happen");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn key(name: &str) -> ResourceKey {
+    ResourceKey::new("", "ConfigMap", "ns", name)
+}
+
+#[tokio::test]
+async fn what_happened_while_the_watch_was_cut_is_found_out() {
+    let fake = Fake::default();
+    fake.put("stays", "app");
+    fake.put("goes", "app");
+    let cache = fake.cache().await;
+    assert_eq!(cache.managed("app", &[]).await.expect("readable").len(), 2);
+    let mut changes = cache.changes();
+    // Nobody hears of this one, and its history is thrown away.
+    fake.cut();
+    fake.remove("goes");
+    fake.put("new", "app");
+    let version = fake.state().version;
+    fake.state().oldest = version;
+    eventually("the relist", || cache.get(&key("new")).is_some() && cache.get(&key("goes")).is_none()).await;
+    let mut seen = BTreeMap::new();
+    while let Ok(change) = changes.try_recv() {
+        seen.insert(change.key.name.clone(), change.deed);
+    }
+    assert_eq!(seen, BTreeMap::from([("goes".to_owned(), Deed::Deleted), ("new".to_owned(), Deed::Added)]), "what stayed was no change");
+}
+
+#[tokio::test]
+async fn a_cut_watch_goes_on_from_the_bookmark_without_listing() {
+    let fake = Fake::default();
+    fake.put("a", "app");
+    let cache = fake.cache().await;
+    eventually("the watches", || fake.state().watches.len() == 2).await;
+    let lists = fake.asked(&format!("{MAPS}?limit"));
+    fake.bookmark(50);
+    fake.put("b", "app");
+    eventually("the event", || cache.get(&key("b")).is_some()).await;
+    fake.bookmark(60);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    fake.cut();
+    eventually("a watch from the bookmark", || fake.asked(&format!("{MAPS}?resourceVersion=60&")) == 1).await;
+    fake.put("c", "app");
+    eventually("the event", || cache.get(&key("c")).is_some()).await;
+    assert_eq!(fake.asked(&format!("{MAPS}?limit")), lists);
+}
+
+#[tokio::test]
+async fn a_kind_that_fails_does_not_hold_up_the_others() {
+    let fake = Fake::default();
+    fake.put("a", "app");
+    let broken = (500, status(500, "InternalError", "the store is away"));
+    fake.state().refusals.insert(SECRETS.to_owned(), vec![broken; 2]);
+    let cache = fake.cache().await;
+    assert!(cache.get(&key("a")).is_some());
+    assert_eq!(cache.failures(), [(GroupKind::new("", "Secret"), "the store is away".to_owned())]);
+    // Not listed is not the same as not there: the server is asked.
+    let secret = ResourceKey::new("", "Secret", "ns", "s");
+    fake.state()
+        .refusals
+        .insert("/api/v1/namespaces/ns/secrets/s".to_owned(), vec![(403, status(403, "Forbidden", "secrets \"s\" is forbidden"))]);
+    let error = cache.managed("app", std::slice::from_ref(&secret)).await.expect_err("unknown is an error");
+    assert_eq!(error.to_string(), "secrets \"s\" is forbidden");
+    eventually("the kind is followed in the end", || cache.failures().is_empty()).await;
+    assert!(cache.managed("app", &[secret]).await.is_ok());
+}
+
+#[tokio::test]
+async fn old_news_are_dropped() {
+    let fake = Fake::default();
+    let first = fake.put("a", "app");
+    let cache = fake.cache().await;
+    fake.put("a", "app");
+    eventually("the second state", || cache.get(&key("a")).is_some_and(|l| l.resource_version == "2")).await;
+    cache.observe(&first);
+    assert_eq!(cache.get(&key("a")).expect("there").resource_version, "2", "it never goes backwards");
+    fake.remove("a");
+    eventually("the deletion", || cache.get(&key("a")).is_none()).await;
+    cache.observe(&first);
+    assert!(cache.get(&key("a")).is_none(), "an answer that the watch has overtaken does not bring it back");
+    // A deletion of ours holds against a watch that is behind.
+    let b = fake.put("b", "app");
+    eventually("it is there", || cache.get(&key("b")).is_some()).await;
+    cache.observe_deleted(&key("b"), b.uid());
+    fake.put("b", "app");
+    fake.put("c", "app");
+    eventually("the watch went on", || cache.get(&key("c")).is_some()).await;
+    assert!(cache.get(&key("b")).is_none());
+}
+
+#[tokio::test]
+async fn a_server_that_is_busy_is_given_the_time_it_asks_for() {
+    let fake = Fake::default();
+    let cluster = fake.cluster().await;
+    let mut busy = status(429, "TooManyRequests", "slow down");
+    busy["details"] = json!({"retryAfterSeconds": 1});
+    fake.state().refusals.insert(MAPS.to_owned(), vec![(429, busy)]);
+    let start = Instant::now();
+    cluster.http().send(&Call::get(MAPS)).await.expect("answered in the end");
+    assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
+    assert_eq!(fake.asked(MAPS), 2);
+}
+
+#[tokio::test]
+async fn a_group_that_fails_does_not_hide_the_others() {
+    let fake = Fake::default();
+    fake.state().old_discovery = true;
+    let away = (503, status(503, "ServiceUnavailable", "nobody answers"));
+    fake.state().refusals.insert("/apis/bad.example/v1".to_owned(), vec![away]);
+    let discovery = Discovery::new(fake.cluster().await).await.expect("the rest is there");
+    let kinds = discovery.kinds();
+    assert_eq!(kinds.is_namespaced(&GroupKind::new("good.example", "Good")), Some(false));
+    assert!(kinds.find("configmap").is_some_and(|k| k.has_subresource("status")));
+    assert_eq!(kinds.failures, [("bad.example/v1".to_owned(), "nobody answers".to_owned())]);
+    assert_eq!(kinds.api_versions(), ["v1", "v1/ConfigMap"]);
+}
