@@ -74,9 +74,9 @@ pub fn secret_of(repository: &Repository, existing: Option<SecretRecord>) -> Sec
     secret
 }
 
-/// `repo-` and FNV-1 of the URL and project: the name that Argo CD gives.
+/// `repo-` and FNV-1a of the URL and project: the name that Argo CD gives.
 pub fn secret_name(url: &str, project: &str) -> String {
-    let hash = url.bytes().chain(project.bytes()).fold(0x811c_9dc5_u32, |h, byte| h.wrapping_mul(0x0100_0193) ^ u32::from(byte));
+    let hash = url.bytes().chain(project.bytes()).fold(0x811c_9dc5_u32, |h, byte| (h ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     format!("repo-{hash}")
 }
 
