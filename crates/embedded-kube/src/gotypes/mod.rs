@@ -7,7 +7,7 @@ mod decode;
 mod normalize;
 
 pub use decode::decode;
-pub use normalize::normalize;
+pub use normalize::{normalize, zero};
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

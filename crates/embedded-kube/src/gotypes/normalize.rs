@@ -68,26 +68,67 @@ fn omitted(field: &Field, value: &Value) -> bool {
     }
 }
 
-/// What Go writes for a field that was not given: structs that are not behind a pointer, and scalars without `omitempty`.
+/// What Go writes for a field that was not given: structs that are not behind a pointer, and anything without `omitempty`.
 fn written_anyway(field: &Field) -> Result<Option<Value>, WrongType> {
-    if field.pointer || field.omit_zero {
+    if field.omit_zero || (field.pointer && field.omit_empty) {
         return Ok(None);
     }
-    Ok(match &field.ty {
-        Type::Message(name) => match find(name) {
-            Some(inner) => {
-                let mut map = Map::new();
+    if field.pointer {
+        return Ok(Some(Value::Null));
+    }
+    // Structs are never "empty" to Go, whatever they look like in JSON.
+    match &field.ty {
+        Type::Message(name) => {
+            let mut map = Map::new();
+            if let Some(inner) = find(name) {
                 walk(&mut map, inner, "")?;
-                Some(Value::Object(map))
             }
-            None => None,
-        },
-        _ if field.omit_empty => None,
+            return Ok(Some(Value::Object(map)));
+        }
+        Type::Time | Type::MicroTime => return Ok(Some(Value::Null)),
+        Type::Quantity => return Ok(Some("0".into())),
+        Type::IntOrString => return Ok(Some(0.into())),
+        _ if field.omit_empty => return Ok(None),
+        _ => {}
+    }
+    Ok(match &field.ty {
         Type::String => Some("".into()),
         Type::Bool => Some(false.into()),
         Type::Int32 | Type::Int64 | Type::Float => Some(0.into()),
+        Type::List(_) | Type::Map(_) | Type::Bytes => Some(Value::Null),
         _ => None,
     })
+}
+
+/// The JSON of an empty struct: what was there, to Go, before an object is created.
+pub fn zero(of: &'static Struct) -> Map<String, Value> {
+    let mut map = Map::new();
+    for field in &of.fields {
+        match &field.ty {
+            Type::Message(name) if field.inline => map.extend(find(name).map(zero).unwrap_or_default()),
+            _ if field.pointer && field.omit_empty || field.omit_zero => {}
+            Type::Message(name) if !field.pointer => {
+                map.insert(field.name.to_owned(), find(name).map(zero).unwrap_or_default().into());
+            }
+            Type::Time | Type::MicroTime if !field.pointer => {
+                map.insert(field.name.to_owned(), Value::Null);
+            }
+            _ if field.omit_empty => {}
+            Type::String if !field.pointer => {
+                map.insert(field.name.to_owned(), "".into());
+            }
+            Type::Bool if !field.pointer => {
+                map.insert(field.name.to_owned(), false.into());
+            }
+            Type::Int32 | Type::Int64 | Type::Float if !field.pointer => {
+                map.insert(field.name.to_owned(), 0.into());
+            }
+            _ => {
+                map.insert(field.name.to_owned(), Value::Null);
+            }
+        }
+    }
+    map
 }
 
 fn word(value: &Value) -> &'static str {

@@ -5,6 +5,7 @@
 mod definitions;
 mod garbage;
 mod namespaces;
+mod storage;
 
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::registry::{DeleteOptions, Event, EventType, Part, Propagation, Registry, WriteOptions};
@@ -77,6 +78,9 @@ impl Lifecycle {
             if resource.table == "/namespaces" {
                 self.namespaces.remove(object.name());
             }
+            if resource.table == "/pods" {
+                storage::check_claims(&self.registry, object.namespace());
+            }
             return;
         }
         if object.metadata("ownerReferences").is_some() && event.kind == EventType::Added {
@@ -87,6 +91,11 @@ impl Lifecycle {
         }
         garbage::check_orphaning(&self.registry, object.uid());
         garbage::check_foreground(&self.registry, object.uid());
+        match resource.table.as_str() {
+            "/persistentvolumeclaims" => storage::check_claims(&self.registry, object.namespace()),
+            "/persistentvolumes" => storage::check_volume(&self.registry, object),
+            _ => {}
+        }
         if resource.table == "/namespaces" {
             self.namespaces.insert(object.name().to_owned());
             self.empty_namespace(object.name());

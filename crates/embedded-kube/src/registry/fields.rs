@@ -5,8 +5,9 @@
 use super::options::{Part, WriteOptions};
 use super::{Registry, meta};
 use crate::catalog::Resource;
+use crate::gotypes;
 use crate::status::{Cause, Status};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::patch::apply::{self, ApplyError, ApplyOptions, Conflict};
 
@@ -26,6 +27,44 @@ pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, 
         reset_fields: reset_fields(resource, part),
     };
     apply::track_update(before, after, &options, resource.ty());
+    // To the real server a new built-in object replaces an empty struct, whose parts nobody owns.
+    if before.is_none()
+        && resource.custom.is_none()
+        && let Some(of) = gotypes::of(&resource.gvk())
+    {
+        let mut entries = after.metadata("managedFields").cloned().unwrap_or(Value::Null);
+        for entry in entries.as_array_mut().into_iter().flatten() {
+            if let Some(fields) = entry.get_mut("fieldsV1").and_then(Value::as_object_mut) {
+                forget(fields, &gotypes::zero(of), &after.0);
+            }
+        }
+        if let Some(list) = entries.as_array_mut() {
+            list.retain(|entry| entry["fieldsV1"].as_object().is_none_or(|fields| !fields.is_empty()));
+            if list.is_empty() {
+                after.metadata_mut().remove("managedFields");
+            } else {
+                after.metadata_mut().insert("managedFields".into(), entries);
+            }
+        }
+    }
+}
+
+/// Takes the parts of an empty struct out of a set of owned fields: maps and lists that were there, values that did not change.
+fn forget(fields: &mut Map<String, Value>, zero: &Map<String, Value>, now: &Map<String, Value>) {
+    for (name, empty) in zero {
+        let key = format!("f:{name}");
+        let Some(Value::Object(inner)) = fields.get_mut(&key) else { continue };
+        // An atomic map is owned as a whole and has no parts.
+        let had_parts = !inner.is_empty();
+        inner.remove(".");
+        if let (Value::Object(empty), Some(Value::Object(now))) = (empty, now.get(name)) {
+            forget(inner, empty, now);
+        }
+        let unchanged = now.get(name) == Some(empty);
+        if unchanged || (had_parts && inner.is_empty()) {
+            fields.remove(&key);
+        }
+    }
 }
 
 /// What a write to this part leaves alone, so that nobody comes to own it that way.

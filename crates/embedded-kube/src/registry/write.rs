@@ -209,10 +209,9 @@ impl Registry {
             let why = format!("uid mismatch: the provided object specified uid {}, and no existing object was found", config.uid());
             return Err(Status::conflict(&resource.group, &resource.resource, at.1, &why));
         }
-        let mut checked = config.clone();
-        strategy::check_fields(resource, &mut checked, options)?;
-        let new = self.apply_to(resource, None, &checked, Part::Main, options)?;
-        let mut written = self.create_as(resource, at.0, new, &WriteOptions { findings: Vec::new(), ..options.clone() }, true)?;
+        // Applied as it was sent: fields that Go would leave out are owned all the same.
+        let new = self.apply_to(resource, None, &config, Part::Main, options)?;
+        let mut written = self.create_as(resource, at.0, new, options, true)?;
         written.created = true;
         Ok(written)
     }

@@ -18,8 +18,12 @@ use serde_json::{Value, json};
 use tiphys_apimachinery::object::map_entry;
 use tiphys_apimachinery::{Object, schema};
 
+/// Keep a claim that a pod uses, and a volume that is bound.
+pub const CLAIM_IN_USE: &str = "kubernetes.io/pvc-protection";
+pub const VOLUME_IN_USE: &str = "kubernetes.io/pv-protection";
+
 /// The cluster IP of the service `kubernetes`.
-pub const API_SERVICE_IP: &str = "10.96.0.1";
+pub const API_SERVICE_IP: &str = "10.0.0.1";
 
 /// Drops fields that the type does not have and what Go would not keep; fills in what a CustomResourceDefinition has as default.
 /// Returns warnings.
@@ -62,9 +66,19 @@ fn go_round_trip(resource: &Resource, object: &mut Object) -> Result<(), Status>
 pub fn fill_in(resource: &Resource, object: &mut Object) {
     if resource.table == CRD_TABLE {
         definition::fill_in(object);
+    } else if resource.is("autoscaling", "horizontalpodautoscalers") && resource.version == "v1" {
+        map_entry(&mut object.0, "spec").entry("minReplicas").or_insert_with(|| 1.into());
     } else if resource.custom.is_none() {
         defaults::apply(&resource.table, object);
     }
+}
+
+fn add_finalizer(object: &mut Object, name: &str) {
+    let mut finalizers = object.finalizers();
+    if !finalizers.iter().any(|f| f == name) {
+        finalizers.push(name.to_owned());
+    }
+    object.set_finalizers(finalizers);
 }
 
 /// What the server decides about a new object.
@@ -86,11 +100,18 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
             object.0.insert("status".into(), json!({"phase": "Active"}));
         }
         "/pods" => {
+            defaults::admit_pod(object);
             let quality = defaults::quality_of_service(object);
             object.0.insert("status".into(), json!({"phase": "Pending", "qosClass": quality}));
         }
-        "/persistentvolumes" | "/persistentvolumeclaims" => {
+        "/persistentvolumes" => {
+            let now = crate::registry::meta::timestamp(registry.now());
+            object.0.insert("status".into(), json!({"phase": "Pending", "lastPhaseTransitionTime": now}));
+            add_finalizer(object, VOLUME_IN_USE);
+        }
+        "/persistentvolumeclaims" => {
             object.0.insert("status".into(), json!({"phase": "Pending"}));
+            add_finalizer(object, CLAIM_IN_USE);
         }
         "/services" => service::allocate(registry, object, None)?,
         // Now that it has a uid.
@@ -121,9 +142,18 @@ pub fn prepare_update(registry: &Registry, resource: &Resource, old: &Object, ne
         }
         "/services" => service::allocate(registry, new, Some(old))?,
         "batch/jobs" => keep_job_selector(old, new),
+        "apps/daemonsets" => count_template(old, new),
         _ => {}
     }
     Ok(())
+}
+
+/// DaemonSets count the changes of their template in an annotation, from the time when others were missing.
+fn count_template(old: &Object, new: &mut Object) {
+    const GENERATION: &str = "deprecated.daemonset.template.generation";
+    let before = old.annotation(GENERATION).and_then(|a| a.parse::<i64>().ok()).unwrap_or(0);
+    let changed = old.pointer("/spec/template") != new.pointer("/spec/template");
+    new.set_annotation(GENERATION, &(before + i64::from(changed)).to_string());
 }
 
 /// An applied Job that does not say its generated selector and labels keeps them.

@@ -10,7 +10,7 @@ use tiphys_apimachinery::object::map_entry;
 use tiphys_apimachinery::{Gvr, Object};
 
 /// The service network, a /16; the first address is the API server's.
-const NETWORK: [u8; 2] = [10, 96];
+const NETWORK: [u8; 2] = [10, 0];
 /// The range that node ports are taken from.
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 

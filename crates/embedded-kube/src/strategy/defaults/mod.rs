@@ -3,7 +3,7 @@
 mod pod;
 mod workloads;
 
-pub use pod::quality_of_service;
+pub use pod::{admit_pod, quality_of_service};
 
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
@@ -56,15 +56,22 @@ pub fn apply(table: &str, object: &mut Object) {
         "apps/replicasets" => workloads::replica_set(spec(object)),
         "/replicationcontrollers" => workloads::replication_controller(object),
         "apps/statefulsets" => workloads::stateful_set(spec(object)),
-        "apps/daemonsets" => workloads::daemon_set(spec(object)),
+        "apps/daemonsets" => workloads::daemon_set(object),
         "batch/jobs" => workloads::job(object),
         "batch/cronjobs" => workloads::cron_job(spec(object)),
         "/services" => service(spec(object)),
         "/secrets" => secret(object),
+        "/namespaces" if !object.name().is_empty() => {
+            let name = object.name().to_owned();
+            object.set_label("kubernetes.io/metadata.name", &name);
+        }
         "/persistentvolumes" => {
             let spec = spec(object);
             set_text(spec, "persistentVolumeReclaimPolicy", "Retain");
             set_text(spec, "volumeMode", "Filesystem");
+            if let Some(host) = map_at(spec, "hostPath") {
+                set(host, "type", "");
+            }
         }
         "/persistentvolumeclaims" => set_text(spec(object), "volumeMode", "Filesystem"),
         "/endpoints" => {

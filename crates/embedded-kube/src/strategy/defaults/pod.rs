@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
 
-/// A pod: what a template gets, and what admission adds.
+/// A pod: what a template gets, and a little more.
 pub fn pod(object: &mut Object) {
     let spec = map_entry(&mut object.0, "spec");
     pod_spec(spec);
@@ -13,12 +13,48 @@ pub fn pod(object: &mut Object) {
     for list in ["containers", "initContainers"] {
         each(spec, list).for_each(requests_from_limits);
     }
+}
+
+/// What admission adds to a new pod: its service account with a token, priority and tolerations.
+pub fn admit_pod(object: &mut Object) {
+    let spec = map_entry(&mut object.0, "spec");
     set_text(spec, "serviceAccountName", "default");
+    mount_token(spec);
     let account = spec["serviceAccountName"].clone();
     set(spec, "serviceAccount", account);
     set(spec, "priority", 0);
     set_text(spec, "preemptionPolicy", "PreemptLowerPriority");
     tolerate_node_problems(spec);
+}
+
+/// The volume through which a pod would reach the API.
+fn mount_token(spec: &mut Map<String, Value>) {
+    const PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+    if spec.get("automountServiceAccountToken") == Some(&Value::Bool(false)) {
+        return;
+    }
+    let name = format!("kube-api-access-{}", crate::registry::meta::random_suffix());
+    let mut mounted = false;
+    for list in ["containers", "initContainers"] {
+        for container in each(spec, list) {
+            let mounts = container.entry("volumeMounts").or_insert_with(|| json!([]));
+            let Some(mounts) = mounts.as_array_mut() else { continue };
+            if !mounts.iter().any(|m| m["mountPath"] == PATH) {
+                mounts.push(json!({"name": name, "mountPath": PATH, "readOnly": true}));
+                mounted = true;
+            }
+        }
+    }
+    let volumes = spec.entry("volumes").or_insert_with(|| json!([]));
+    if let (true, Some(volumes)) = (mounted, volumes.as_array_mut()) {
+        let field = json!({"apiVersion": "v1", "fieldPath": "metadata.namespace"});
+        let sources = json!([
+            {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}},
+        ]);
+        volumes.push(json!({"name": name, "projected": {"defaultMode": 0o644, "sources": sources}}));
+    }
 }
 
 /// Five minutes on a node that is not ready or unreachable.

@@ -62,7 +62,12 @@ pub fn stateful_set(spec: &mut Fields) {
     template(spec);
 }
 
-pub fn daemon_set(spec: &mut Fields) {
+pub fn daemon_set(object: &mut Object) {
+    const GENERATION: &str = "deprecated.daemonset.template.generation";
+    if object.annotation(GENERATION).is_none() {
+        object.set_annotation(GENERATION, "1");
+    }
+    let spec = map_entry(&mut object.0, "spec");
     rolling(spec, "updateStrategy", &[("maxUnavailable", 1.into()), ("maxSurge", 0.into())]);
     set(spec, "revisionHistoryLimit", 10);
     template(spec);
@@ -70,10 +75,6 @@ pub fn daemon_set(spec: &mut Fields) {
 
 /// Beside plain defaults: labels from the template, and the selector that keeps the pods of two jobs apart.
 pub fn job(object: &mut Object) {
-    let labels = object.pointer("/spec/template/metadata/labels").cloned();
-    if let Some(labels) = labels.filter(|l| l.as_object().is_some_and(|m| !m.is_empty())) {
-        set(object.metadata_mut(), "labels", labels);
-    }
     let (uid, name) = (object.uid().to_owned(), object.name().to_owned());
     let spec = map_entry(&mut object.0, "spec");
     if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
@@ -95,6 +96,10 @@ pub fn job(object: &mut Object) {
         }
     }
     template(spec);
+    let labels = object.pointer("/spec/template/metadata/labels").cloned();
+    if let Some(labels) = labels.filter(|l| l.as_object().is_some_and(|m| !m.is_empty())) {
+        set(object.metadata_mut(), "labels", labels);
+    }
 }
 
 pub fn cron_job(spec: &mut Fields) {
