@@ -58,7 +58,7 @@ pub(super) const RUNNING: &str = "one or more tasks are running";
 pub(super) const ALL_RUN: &str = "successfully synced (all tasks run)";
 pub(super) const NO_MORE: &str = "successfully synced (no more tasks)";
 const FAILED_APPLY: &str = "one or more objects failed to apply";
-const UNSUCCESSFUL: &str = "one or more synchronization tasks completed unsuccessfully";
+pub(super) const UNSUCCESSFUL: &str = "one or more synchronization tasks completed unsuccessfully";
 
 /// Decides what a sync does now.
 ///

@@ -8,7 +8,7 @@ use super::{
     next::Observed,
     plan::SyncPlan,
     progress::{DryRun, OperationPhase, Progress, ResultCode},
-    step::Step,
+    step::{Action, Step},
     waiting::observe,
 };
 use crate::types::Health;
@@ -152,6 +152,10 @@ impl Recorder<'_> {
                 }
             }
             Err(error) if error.not_found => self.ledger.mark_mut(step).gone = true,
+            Err(error) if matches!(step.action, Action::CreateNamespace { .. }) => {
+                let message = format!("namespace auto creation failed: {}", error.message);
+                self.ledger.set(step, Some(ResultCode::SyncFailed), OperationPhase::Error, &message);
+            }
             // No answer is not an answer: asked again after a while.
             _ => self.ledger.mark_mut(step).at = self.now.as_millisecond(),
         }

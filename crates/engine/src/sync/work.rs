@@ -3,7 +3,7 @@
 use super::{
     effect::{ApplyMode, Effect, Write},
     hook::{self, DeletePolicy},
-    next::{Decision, RUNNING, Run},
+    next::{Decision, RUNNING, Run, UNSUCCESSFUL},
     options,
     progress::{DryRun, OperationPhase, ResultCode, Verdict},
     step::{Action, PruneRule, Step, SyncPhase},
@@ -61,7 +61,9 @@ impl<'a> Run<'a> {
         let step = self.steps.iter().copied().find(|s| s.is_namespace(&name) && !s.is_hook())?;
         match self.ledger.status(step) {
             Some(ResultCode::SyncFailed) => {
-                let message = self.with_reasons("the namespace failed to apply", std::iter::once(step));
+                let looked_up = self.ledger.phase(step) == Some(OperationPhase::Failed);
+                let what = if looked_up { "the namespace failed to apply" } else { UNSUCCESSFUL };
+                let message = self.with_reasons(what, std::iter::once(step));
                 Some(self.end(OperationPhase::Failed, message))
             }
             // A cache need not hold a namespace that nobody manages.

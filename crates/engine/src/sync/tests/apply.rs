@@ -267,7 +267,7 @@ fn facts_57_58_only_what_is_out_of_sync_is_applied() {
 }
 
 #[test]
-fn facts_73_74_75_the_namespace_is_created_when_it_is_missing() {
+fn facts_73_74_the_namespace_is_created_when_it_is_missing() {
     let mut sim = Sim::new(vec![make("ConfigMap", "c")]).sync_options(&["CreateNamespace=true"]);
     assert_eq!(sim.run().phase, OperationPhase::Succeeded);
     assert_eq!(sim.log, ["read app-ns", "apply app-ns", "dry-run c", "apply c"]);
@@ -295,6 +295,15 @@ fn facts_73_74_75_the_namespace_is_created_when_it_is_missing() {
     let target = write.step.target.as_ref().expect("a target");
     assert_eq!((target.label("team"), target.annotation("note")), (Some("a"), Some("b")));
     assert!(write.mode == ApplyMode::ServerSide && sync_options::has(target, "ServerSideApply=true"));
+}
+
+#[test]
+fn fact_75_a_namespace_that_cannot_be_looked_up() {
+    let mut sim = Sim::new(vec![make("ConfigMap", "c")]).sync_options(&["CreateNamespace=true"]).error("read app-ns", "no route");
+    let said = "Failed: one or more synchronization tasks completed unsuccessfully, reason: namespace auto creation failed: no route";
+    assert_eq!(says(&sim.run()), said);
+    assert_eq!(sim.result(NS), "SyncFailed Error namespace auto creation failed: no route");
+    assert_eq!(sim.log, ["read app-ns"]);
 }
 
 #[test]
