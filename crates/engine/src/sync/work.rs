@@ -61,8 +61,8 @@ impl<'a> Run<'a> {
         let step = self.steps.iter().copied().find(|s| s.is_namespace(&name) && !s.is_hook())?;
         match self.ledger.status(step) {
             Some(ResultCode::SyncFailed) => {
-                let looked_up = self.ledger.phase(step) == Some(OperationPhase::Failed);
-                let what = if looked_up { "the namespace failed to apply" } else { UNSUCCESSFUL };
+                let refused = self.ledger.phase(step) == Some(OperationPhase::Failed);
+                let what = if refused { "the namespace failed to apply" } else { UNSUCCESSFUL };
                 let message = self.with_reasons(what, std::iter::once(step));
                 Some(self.end(OperationPhase::Failed, message))
             }
