@@ -102,6 +102,7 @@ fn object(value: Value) -> Object {
 
 fn step(target: &Object) -> Step {
     Step {
+        id: String::new(),
         phase: SyncPhase::Sync,
         wave: 0,
         action: Action::Apply,
@@ -225,6 +226,18 @@ async fn the_cache_follows_what_happens(ground: &Ground) {
     })
     .await;
     assert!(pods().iter().all(|p| p.details.as_ref().is_some_and(|d| d.health.is_some())));
+    // The claims of a StatefulSet are shown below it.
+    let template =
+        json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    let set = object(json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "db", "namespace": "cluster-cache", "annotations": {"argocd.argoproj.io/tracking-id": "app-one:apps/StatefulSet:cluster-cache/db"}},
+        "spec": {"replicas": 1, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}}, "volumeClaimTemplates": [template],
+            "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}},
+    }));
+    executor.run(0, &apply(&set, ApplyMode::ClientSide, false)).await;
+    let uid = cache.get(&set.key()).expect("there").uid;
+    eventually("the claim", || cache.children(&uid).iter().any(|c| c.key.name == "data-db-0")).await;
     // Deleted, and gone from the cache when the answer is here.
     let live = cache.get(&map.key()).expect("there");
     assert_eq!(said(&executor.run(0, &prune(&map, "00000000-0000-0000-0000-000000000000")).await).split(':').next(), Some("[gone"));

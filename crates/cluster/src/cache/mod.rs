@@ -38,6 +38,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 const FEED_LENGTH: usize = 8192;
 /// GETs at once for objects whose bodies are not kept.
 const FETCHES: usize = 16;
+/// Claims of larger StatefulSets are looked for only as far as they are there without a gap.
+const MOST_REPLICAS: i64 = 1000;
 
 /// What a cache follows and how it recognises Applications' objects.
 #[derive(Clone, Debug)]
@@ -376,10 +378,40 @@ impl LiveCache {
         Some(body.object())
     }
 
-    /// What an object owns, directly.
+    /// What an object owns, directly. The claims that a StatefulSet made for its Pods count as its own, though they name no owner.
     pub fn children(&self, uid: &str) -> Vec<Live> {
-        let store = self.shared.read();
-        store.children(Uid::parse(uid)).map(|e| self.shared.live(&store, e)).collect()
+        let uid = Uid::parse(uid);
+        let (mut children, stateful_set) = {
+            let store = self.shared.read();
+            let of_stateful_set = store.find_uid(uid).filter(|e| store.slot(e.kind).kind.gvk.kind == "StatefulSet");
+            let children: Vec<Live> = store.children(uid).map(|e| self.shared.live(&store, e)).collect();
+            (children, of_stateful_set.and_then(|e| e.body.clone()))
+        };
+        if let Some(body) = stateful_set {
+            let unowned = |claim: &Live| claim.owners.is_empty();
+            children.extend(self.claims(&body.object()).into_iter().filter(unowned));
+        }
+        children
+    }
+
+    /// `<template>-<set>-<ordinal>`, also of Pods that are no more: their claims stay.
+    fn claims(&self, set: &Object) -> Vec<Live> {
+        let templates = set.pointer("/spec/volumeClaimTemplates").and_then(serde_json::Value::as_array);
+        let names = templates.into_iter().flatten().filter_map(|t| t.pointer("/metadata/name")?.as_str());
+        let (start, replicas) =
+            (set.i64_at("/spec/ordinals/start").unwrap_or(0), set.i64_at("/spec/replicas").unwrap_or(1).min(MOST_REPLICAS));
+        let mut claims = Vec::new();
+        for template in names {
+            for ordinal in start.. {
+                let key = ResourceKey::new("", "PersistentVolumeClaim", set.namespace(), &format!("{template}-{}-{ordinal}", set.name()));
+                match self.get(&key) {
+                    Some(claim) => claims.push(claim),
+                    None if ordinal - start >= replicas => break,
+                    None => {}
+                }
+            }
+        }
+        claims
     }
 
     /// What an object owns, directly, as nodes of a resource tree.
