@@ -5,6 +5,8 @@
 use serde_json::{Map, Value, json};
 use std::fmt;
 
+const NO_SUCH_PATH: &str = "the server could not find the requested resource";
+
 /// One field-level reason inside an `Invalid` or `Conflict` status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
@@ -173,7 +175,11 @@ impl Status {
 
     /// The URL names nothing this server serves.
     pub fn no_such_path() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource").with_causes(Vec::new())
+        Self::new(404, "NotFound", NO_SUCH_PATH).with_causes(Vec::new())
+    }
+
+    pub fn is_no_such_path(&self) -> bool {
+        self.code == 404 && self.message == NO_SUCH_PATH
     }
 
     pub fn too_large() -> Self {

@@ -161,7 +161,9 @@ fn check_revision(call: &Call<'_>) -> Result<(), Status> {
         };
     };
     let Ok(asked) = version.parse::<u64>() else {
-        return invalid(Cause::invalid("resourceVersion", &version.into(), "must be an unsigned integer"));
+        return Err(Status::bad_request(format!(
+            "invalid resource version: resourceVersion: Invalid value: \"{version}\": strconv.ParseUint: parsing \"{version}\": invalid syntax"
+        )));
     };
     object::check_not_ahead(call.registry(), asked)?;
     match matching {
@@ -182,7 +184,7 @@ fn write_token(revision: u64, last: &str) -> String {
 }
 
 fn read_token(token: &str) -> Result<(u64, String), Status> {
-    let bad = || Status::bad_request("continue key is not valid: encoded continue token is not correctly encoded");
+    let bad = || Status::bad_request("invalid continue token: continue key is not valid: it was not made by this server");
     let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| bad())?;
     let value: Value = serde_json::from_slice(&bytes).map_err(|_| bad())?;
     let start = value["start"].as_str().ok_or_else(bad)?;

@@ -152,6 +152,13 @@ fn verb(call: &Call<'_>) -> &'static str {
 }
 
 pub(crate) fn failure(status: &Status) -> Response<Body> {
+    if status.is_no_such_path() {
+        // Not a Status: clients make their own message, which names what they asked for.
+        let mut response = Response::new(Body::from("404 page not found\n"));
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        return response;
+    }
     let mut response = json_response(&status.to_json());
     *response.status_mut() = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     if let Some(seconds) = status.details.as_ref().map(|d| d.retry_after_seconds).filter(|s| *s > 0) {

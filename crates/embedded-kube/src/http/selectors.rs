@@ -57,12 +57,12 @@ pub struct Filter {
 impl Filter {
     pub fn from_query(query: &Query, resource: &Resource) -> Result<Self, Status> {
         let labels = query.get("labelSelector").map(LabelSelector::parse).transpose();
-        let labels = labels.map_err(|e| Status::bad_request(format!("unable to parse requirement: {e}")))?;
+        let labels = labels.map_err(|e| Status::bad_request(format!("unable to parse requirement: {}", e.reason)))?;
         let fields = query.get("fieldSelector").map(FieldSelector::parse).transpose();
         let fields = fields.map_err(|e| Status::bad_request(e.to_string()))?;
         for term in fields.iter().flat_map(|f| &f.terms) {
             if !is_selectable(resource, &term.path) {
-                return Err(Status::bad_request(format!("field label not supported: {}", term.path)));
+                return Err(Status::bad_request(unknown_field(resource, &term.path)));
             }
         }
         Ok(Self { labels: labels.filter(|l| !l.is_everything()), fields: fields.filter(|f| !f.is_everything()) })
@@ -91,6 +91,13 @@ impl Filter {
         let only_cheap = fields.terms.iter().all(|t| t.path.starts_with("metadata."));
         cheap.is_some() && (only_cheap || fields.matches(&stored.object()))
     }
+}
+
+fn unknown_field(resource: &Resource, path: &str) -> String {
+    if resource.custom.is_some() || FIELDS.iter().any(|(table, _)| *table == resource.table) {
+        return format!("field label not supported: {path}");
+    }
+    format!("\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
 }
 
 fn is_selectable(resource: &Resource, path: &str) -> bool {

@@ -75,6 +75,18 @@ fn remove_finalizer(registry: &Registry, resource: &Resource, meta: &Meta, name:
     });
 }
 
+/// Pods of Jobs carry a finalizer until the Job has counted them; a pod that has lost its Job will never be counted.
+pub fn release_tracked(registry: &Registry, resource: &Resource, pod: &Object) {
+    const TRACKING: &str = "batch.kubernetes.io/job-tracking";
+    if !pod.finalizers().iter().any(|f| f == TRACKING) {
+        return;
+    }
+    let has_job = pod.controller_of().is_some_and(|c| c.kind != "Job" || find(registry, &c.uid).is_some());
+    if !has_job {
+        remove_finalizer(registry, resource, &Meta::of(pod, 0), TRACKING);
+    }
+}
+
 /// A foreground delete: dependents go first, then the object.
 pub fn check_foreground(registry: &Registry, uid: &str) {
     let Some((resource, owner)) = find(registry, uid) else { return };

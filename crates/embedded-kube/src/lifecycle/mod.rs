@@ -86,6 +86,9 @@ impl Lifecycle {
         if object.metadata("ownerReferences").is_some() && event.kind == EventType::Added {
             garbage::check_owners(&self.registry, object.uid());
         }
+        if resource.table == "/pods" {
+            garbage::release_tracked(&self.registry, resource, object);
+        }
         if object.deletion_timestamp().is_none() {
             return;
         }

@@ -1,7 +1,7 @@
 //! The life of namespaces: the ones every cluster has, and emptying one that is being deleted.
 
 use super::{delete, modify};
-use crate::registry::{Part, Registry, WriteOptions};
+use crate::registry::{Part, Propagation, Registry, WriteOptions};
 use crate::status::Status;
 use serde_json::{Value, json};
 use tiphys_apimachinery::object::map_entry;
@@ -46,7 +46,7 @@ pub fn empty(registry: &Registry, name: &str) -> bool {
         let Some(kind) = catalog.stored_in(&table).filter(|r| r.namespaced) else { continue };
         let (_, objects) = registry.list_stored(kind, Some(name));
         for object in objects.iter().filter(|o| !o.meta.deleting) {
-            delete(registry, kind, &object.meta, None);
+            delete(registry, kind, &object.meta, Some(Propagation::Background));
         }
         left += registry.list_stored(kind, Some(name)).1.len();
     }

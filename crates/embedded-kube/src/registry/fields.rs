@@ -97,7 +97,7 @@ pub fn apply(
     apply::apply(live, config, &how, resource.ty()).map_err(|error| match error {
         ApplyError::Conflicts(ref list) => conflicts(&error.to_string(), list),
         ApplyError::BadRequest(text) => Status::bad_request(text),
-        ApplyError::Invalid(text) => Status::new(500, "InternalError", text),
+        ApplyError::Invalid(text) => Status::new(500, "", text),
     })
 }
 
@@ -109,6 +109,12 @@ fn conflicts(message: &str, list: &[Conflict]) -> Status {
         Cause { reason: "FieldManagerConflict", message: text, field: c.field.clone() }
     };
     Status::new(409, "Conflict", message).with_causes(list.iter().map(cause).collect())
+}
+
+/// Whether the request itself says who manages what, as tools do that migrate ownership.
+pub fn sets_managers(old: &Object, new: &Object) -> bool {
+    let sent = new.metadata("managedFields").filter(|m| !m.is_null());
+    sent.is_some() && sent != old.metadata("managedFields")
 }
 
 /// Whether the objects are the same except for their managers.

@@ -110,11 +110,10 @@ pub fn check_lock(resource: &Resource, current: &Stored, object: &Object) -> Res
 }
 
 /// A patch may not make another object of it.
-pub fn check_patched_identity(resource: &Resource, old: &Object, new: &Object) -> Result<(), Status> {
+pub fn check_patched_identity(old: &Object, new: &Object) -> Result<(), Status> {
     if old.name() != new.name() {
-        let detail = "field is immutable";
-        let cause = Cause::invalid("metadata.name", &new.name().into(), detail);
-        return Err(Status::invalid(&resource.group, &resource.kind, old.name(), vec![cause]));
+        let (sent, asked) = (new.name(), old.name());
+        return Err(Status::bad_request(format!("the name of the object ({sent}) does not match the name on the URL ({asked})")));
     }
     if old.namespace() != new.namespace() {
         return Err(Status::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
@@ -204,7 +203,14 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object) {
         return;
     }
     let differs = |key: &String| !matches!(key.as_str(), "metadata" | "status" | "apiVersion" | "kind") && old.0.get(key) != new.0.get(key);
-    if old.0.keys().chain(new.0.keys()).any(differs) {
+    // Deployments count their annotations, too, except for the one that their controller writes with the status.
+    let counted = |o: &Object| {
+        let mut annotations = o.annotations();
+        annotations.remove("deployment.kubernetes.io/revision");
+        annotations
+    };
+    let annotations = resource.is("apps", "deployments") && counted(old) != counted(new);
+    if annotations || old.0.keys().chain(new.0.keys()).any(differs) {
         let next = old.generation() + 1;
         new.metadata_mut().insert("generation".into(), next.into());
     }

@@ -121,8 +121,15 @@ impl Registry {
         self.update_part(gvr, namespace, object, Part::Main, options)
     }
 
-    /// Replaces the status only.
-    pub fn update_status(&self, gvr: &Gvr, namespace: &str, object: Object, options: &WriteOptions) -> Result<Written, Status> {
+    /// Replaces the status and nothing else (over HTTP a status write of a built-in kind may also change annotations).
+    pub fn update_status(&self, gvr: &Gvr, namespace: &str, mut object: Object, options: &WriteOptions) -> Result<Written, Status> {
+        let live = self.get(gvr, namespace, object.name())?;
+        for field in ["annotations", "labels"] {
+            match live.metadata(field) {
+                Some(value) => object.metadata_mut().insert(field.into(), value.clone()),
+                None => object.metadata_mut().remove(field),
+            };
+        }
         self.update_part(gvr, namespace, object, Part::Status, options)
     }
 
@@ -181,7 +188,7 @@ impl Registry {
                 Patch::Apply(config) => (self.apply_to(&resource, Some(&old), config, part, options)?, true),
                 other => (patched(&resource, &old, other)?, false),
             };
-            meta::check_patched_identity(&resource, &old, &new)?;
+            meta::check_patched_identity(&old, &new)?;
             let warnings = strategy::check_fields(&resource, &mut new, options)?;
             meta::check_lock(&resource, &current, &new)?;
             match self.settle(&resource, &current, (&old, new), part, options, applied) {
@@ -242,7 +249,11 @@ impl Registry {
         let warnings = if part == Part::Status { Vec::new() } else { strategy::validate(resource, &new, Some(old))? };
         meta::bump_generation(resource, old, &mut new);
         let gone = meta::is_finished(resource, &new);
-        let same = if applied { fields::same_but_times(old, &new) } else { fields::same_but_managers(old, &new) };
+        let same = if applied || fields::sets_managers(old, &new) {
+            fields::same_but_times(old, &new)
+        } else {
+            fields::same_but_managers(old, &new)
+        };
         if same && !gone {
             return Ok(Written { object: current.object(), stored: current.clone(), revision: 0, created: false, warnings });
         }
@@ -292,14 +303,9 @@ fn patched(resource: &Resource, old: &Object, how: &Patch) -> Result<Object, Sta
         Patch::Apply(_) => Ok(document),
     };
     let value = result.map_err(|e| match e {
-        // The document does not allow the operation: the real server answers 422.
+        // The document does not allow the operation: the real server answers 422 and says no more.
         patch::PatchError::Operation { .. } => {
-            let mut status = Status::new(422, "Invalid", "the server rejected our request due to an error in our request");
-            status.details = Some(Box::new(crate::status::Details {
-                causes: vec![Cause { reason: "", message: e.to_string(), field: String::new() }],
-                ..Default::default()
-            }));
-            status
+            Status::new(422, "Invalid", "the server rejected our request due to an error in our request").with_causes(Vec::new())
         }
         other => Status::bad_request(other.to_string()),
     })?;

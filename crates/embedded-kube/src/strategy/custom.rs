@@ -82,6 +82,7 @@ fn validate(value: &Value, schema: &Value, path: &str, causes: &mut Vec<Cause>, 
         Value::String(s) => string(value, s, schema, path, causes),
         Value::Array(list) => {
             size(list.len(), ("minItems", "maxItems"), "items", schema, path, causes);
+            unique(list, schema, path, causes);
             for (i, item) in list.iter().enumerate() {
                 validate(item, &schema["items"], &format!("{path}[{i}]"), causes, depth + 1);
             }
@@ -125,19 +126,38 @@ fn number(value: &Value, n: f64, schema: &Value, path: &str, causes: &mut Vec<Ca
     }
 }
 
+/// Only the first problem of a string is reported.
 fn string(value: &Value, text: &str, schema: &Value, path: &str, causes: &mut Vec<Cause>) {
     let length = text.chars().count() as u64;
-    if let Some(min) = schema["minLength"].as_u64().filter(|min| length < *min) {
-        causes.push(Cause::invalid(path, value, &format!("{path} in body should be at least {min} chars long")));
-    }
     if let Some(max) = schema["maxLength"].as_u64().filter(|max| length > *max) {
         let message = format!("Too long: may not be more than {max} bytes");
         causes.push(Cause { reason: "FieldValueTooLong", message, field: path.to_owned() });
-    }
-    if let Some(pattern) = schema["pattern"].as_str()
+    } else if let Some(min) = schema["minLength"].as_u64().filter(|min| length < *min) {
+        causes.push(Cause::invalid(path, value, &format!("{path} in body should be at least {min} chars long")));
+    } else if let Some(pattern) = schema["pattern"].as_str()
         && !Regex::new(pattern).is_ok_and(|regex| regex.is_match(text))
     {
         causes.push(Cause::invalid(path, value, &format!("{path} in body should match '{pattern}'")));
+    }
+}
+
+/// Elements of sets, and the keys of elements of maps in list form, are unique.
+fn unique(list: &[Value], schema: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let identity = |item: &Value| match schema["x-kubernetes-list-type"].as_str() {
+        Some("set") => Some(item.clone()),
+        Some("map") => {
+            let keys = schema["x-kubernetes-list-map-keys"].as_array()?.iter().filter_map(Value::as_str);
+            Some(keys.filter_map(|k| Some((k.to_owned(), item.get(k)?.clone()))).collect::<serde_json::Map<_, _>>().into())
+        }
+        _ => None,
+    };
+    let mut seen = std::collections::HashSet::new();
+    for (i, item) in list.iter().enumerate() {
+        if let Some(identity) = identity(item)
+            && !seen.insert(identity.to_string())
+        {
+            causes.push(Cause::duplicate(&format!("{path}[{i}]"), &identity));
+        }
     }
 }
 

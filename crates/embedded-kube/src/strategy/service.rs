@@ -57,7 +57,8 @@ pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>) 
     let mut taken: Option<Used> = None;
     let asked = object.str_at("/spec/clusterIP").to_owned();
     let known = old.map(|o| o.str_at("/spec/clusterIP").to_owned()).unwrap_or_default();
-    if asked.is_empty() || (asked != "None" && asked != known) {
+    // Another address for a service that has one is refused by validation.
+    if asked.is_empty() || (asked != "None" && known.is_empty()) {
         let used = taken.get_or_insert_with(|| used(registry, object));
         let address = if asked.is_empty() { free_address(&mut next, used) } else { asked.clone() };
         if !asked.is_empty() {

@@ -11,9 +11,6 @@ const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alpha
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and \
                          end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
                          '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, \
-                          and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is \
-                          '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end \
                      with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
                      '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
@@ -48,16 +45,10 @@ fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
             }
             problems.extend(['/', '%'].iter().filter(|c| name.contains(**c)).map(|c| format!("may not contain '{c}'")));
         }
-        "/namespaces" => {
+        "/namespaces" | "/services" => {
             limit(63, &mut problems);
             if !is_label(name) {
                 problems.push(LABEL.to_owned());
-            }
-        }
-        "/services" => {
-            limit(63, &mut problems);
-            if !is_label(name) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
-                problems.push(LABEL_1035.to_owned());
             }
         }
         _ => {

@@ -34,6 +34,12 @@ fn ports(spec: &Value, causes: &mut Vec<Cause>) {
     let (mut names, mut numbers) = (HashSet::new(), HashSet::new());
     for (i, port) in all.iter().enumerate() {
         let field = format!("spec.ports[{i}]");
+        let name = text(port, "name");
+        if name.is_empty() && all.len() > 1 {
+            causes.push(Cause::required(&format!("{field}.name"), ""));
+        } else if !name.is_empty() && !names.insert(name) {
+            causes.push(Cause::duplicate(&format!("{field}.name"), &name.into()));
+        }
         let number = port["port"].as_i64().unwrap_or(0);
         if !(1..=65535).contains(&number) {
             causes.push(Cause::invalid(&format!("{field}.port"), &number.into(), "must be between 1 and 65535, inclusive"));
@@ -44,12 +50,6 @@ fn ports(spec: &Value, causes: &mut Vec<Cause>) {
                 causes.push(Cause::invalid(&format!("{field}.targetPort"), &port["targetPort"], detail));
             }
             _ => {}
-        }
-        let name = text(port, "name");
-        if name.is_empty() && all.len() > 1 {
-            causes.push(Cause::required(&format!("{field}.name"), ""));
-        } else if !name.is_empty() && !names.insert(name) {
-            causes.push(Cause::duplicate(&format!("{field}.name"), &name.into()));
         }
         if !matches!(text(port, "protocol"), "TCP" | "UDP" | "SCTP") {
             causes.push(Cause::not_supported(&format!("{field}.protocol"), &port["protocol"], &["SCTP", "TCP", "UDP"]));

@@ -45,8 +45,11 @@ fn frozen(set: &Object) -> Value {
 }
 
 fn selector(object: &Object, causes: &mut Vec<Cause>) {
+    let labels = object.pointer("/spec/template/metadata/labels").cloned().unwrap_or(Value::Null);
+    let mismatch = || Cause::invalid("spec.template.metadata.labels", &labels, "`selector` does not match template `labels`");
     let Some(value) = object.pointer("/spec/selector").filter(|v| v.is_object()) else {
         causes.push(Cause::required("spec.selector", ""));
+        causes.push(mismatch());
         return;
     };
     let is_empty = ["matchLabels", "matchExpressions"].iter().all(|k| match value.get(*k) {
@@ -60,11 +63,9 @@ fn selector(object: &Object, causes: &mut Vec<Cause>) {
     }
     match LabelSelector::from_json(value) {
         Ok(selector) => {
-            let labels = object.pointer("/spec/template/metadata/labels").cloned().unwrap_or_else(|| json!({}));
             let map = labels.as_object().map(|m| m.iter().filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect());
             if !selector.matches(&map.unwrap_or_default()) {
-                let detail = "`selector` does not match template `labels`";
-                causes.push(Cause::invalid("spec.template.metadata.labels", &labels, detail));
+                causes.push(mismatch());
             }
         }
         Err(error) => causes.push(Cause::invalid("spec.selector", value, &error.to_string())),
@@ -81,7 +82,9 @@ fn template_at(object: &Object, path: &str, policies: &[&str], causes: &mut Vec<
     let spec = template.get("spec").cloned().unwrap_or_else(|| json!({}));
     pod::spec(&spec, &format!("{path}.spec"), causes);
     let policy = spec["restartPolicy"].as_str().unwrap_or("Always");
-    if !policies.contains(&policy) {
+    if policy == "Always" && policies.contains(&"OnFailure") {
+        causes.push(Cause::required(&format!("{path}.spec.restartPolicy"), "valid values: \"OnFailure\", \"Never\""));
+    } else if !policies.contains(&policy) {
         causes.push(Cause::not_supported(&format!("{path}.spec.restartPolicy"), &policy.into(), policies));
     }
 }
