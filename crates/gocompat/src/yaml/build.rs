@@ -1,5 +1,6 @@
 //! From parser events to one JSON value: anchors, merge keys, tags and limits.
 
+use super::repair::repair;
 use super::resolve::{self, Scalar};
 use super::{Chunk, Duplicates, Limits, YamlError};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
@@ -22,9 +23,8 @@ pub(super) fn document(chunk: &Chunk<'_>, budget: &mut Limits, duplicates: Dupli
             }
             Err(Failed::Yaml(e)) => return Err(e),
             Err(Failed::Scan(e)) => {
-                // The scanner refuses `key:<tab>value`, which go-yaml reads: the tab becomes a space and the text is read again.
                 reread += text.len();
-                match without_separator_tab(&text, &e).filter(|_| reread < REREAD_BYTES) {
+                match repair(&text, &e).filter(|_| reread < REREAD_BYTES) {
                     Some(changed) => text = Cow::Owned(changed),
                     None => return Err(builder.error(*e.marker(), e.info())),
                 }
@@ -33,21 +33,8 @@ pub(super) fn document(chunk: &Chunk<'_>, budget: &mut Limits, duplicates: Dupli
     }
 }
 
-/// Bytes that may be scanned again because of tabs after a colon.
+/// Bytes that may be scanned again because of repairs.
 const REREAD_BYTES: usize = 16 << 20;
-
-fn without_separator_tab(text: &str, error: &ScanError) -> Option<String> {
-    if !error.info().starts_with("':' must be followed by") {
-        return None;
-    }
-    let at = text.char_indices().nth(error.marker().index()).map(|(i, _)| i)?;
-    let before = text.get(..at)?;
-    let kept = before.trim_end_matches('\t');
-    if kept.len() == before.len() || !kept.ends_with(':') {
-        return None;
-    }
-    Some(format!("{kept}{}{}", " ".repeat(before.len() - kept.len()), text.get(at..)?))
-}
 
 enum Failed {
     Yaml(YamlError),
@@ -104,6 +91,8 @@ struct Builder<'t> {
     first_line: Option<usize>,
     /// The lines of the text, when it has a tab anywhere.
     tabbed: Vec<&'t str>,
+    /// Length in characters of a text that does not end with a line break.
+    unfinished: Option<usize>,
 }
 
 impl<'t> Builder<'t> {
@@ -117,6 +106,7 @@ impl<'t> Builder<'t> {
             decoded: 0,
             aliased: 0,
             first_line: None,
+            unfinished: (!text.ends_with('\n')).then(|| text.chars().count()),
             tabbed: if text.contains('\t') { text.split('\n').collect() } else { Vec::new() },
         }
     }
@@ -124,9 +114,16 @@ impl<'t> Builder<'t> {
     fn run(&mut self, text: &str) -> Result<Value, Failed> {
         let mut root = Value::Null;
         for event in Parser::new_from_str(text) {
-            let (event, span) = event?;
+            let (mut event, span) = event?;
             if matches!(event, Event::DocumentEnd | Event::StreamEnd) {
                 break;
+            }
+            // The scanner ends a block scalar with a line break even when the text has none; go-yaml does not.
+            if let Event::Scalar(value, ScalarStyle::Literal | ScalarStyle::Folded, ..) = &mut event
+                && self.unfinished.is_some_and(|end| span.end.index() >= end)
+                && let Some(cut) = value.strip_suffix('\n')
+            {
+                *value = Cow::Owned(cut.to_owned());
             }
             if let Some(value) = self.event(event, span.start)? {
                 root = value;
@@ -415,14 +412,15 @@ fn json_number(float: f64) -> Option<Value> {
 
 /// Go's FormatFloat(f, 'g', -1, 32).
 fn float_key(float: f64) -> String {
+    #[allow(clippy::cast_possible_truncation)] // Go prints keys with single precision
+    let float = float as f32;
     if float.is_nan() {
         return ".nan".to_owned();
     }
     if float.is_infinite() {
         return if float > 0.0 { ".inf" } else { "-.inf" }.to_owned();
     }
-    #[allow(clippy::cast_possible_truncation)] // Go prints keys with single precision
-    super::emit::go_shortest(&format!("{:e}", float as f32))
+    super::emit::go_shortest(&format!("{float:e}"))
 }
 
 fn base64(text: &str) -> Option<Vec<u8>> {

@@ -58,7 +58,7 @@ fn position(bytes: &[u8], at: usize) -> (usize, usize) {
 }
 
 /// Cuts a stream at lines that start with `---`. Only blanks or a comment may follow the dashes: then an `Err` item ends the stream.
-/// Empty chunks before the first separator and between two separators are left out.
+/// Empty chunks before the first separator and between two separators are left out; the last one ends with a line break.
 pub fn split_documents<'a>(
     text: &'a str,
     limits: &Limits,
@@ -118,7 +118,10 @@ impl<'a> Iterator for Splitter<'a> {
 }
 
 fn chunk(text: &str, line: usize) -> Chunk<'_> {
-    let text = if text.contains("\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) };
+    let mut text = if text.contains("\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) };
+    if !text.ends_with('\n') {
+        text.to_mut().push('\n');
+    }
     Chunk { text, line }
 }
 
@@ -135,7 +138,7 @@ mod tests {
     fn documents_are_cut_at_dashes() {
         let cases: &[(&str, &[(&str, usize)])] = &[
             ("", &[]),
-            ("a: 1", &[("a: 1", 1)]),
+            ("a: 1", &[("a: 1\n", 1)]),
             ("---\na: 1\n---\n", &[("a: 1\n", 2)]),
             ("a: 1\n--- # next\nb: 2\n", &[("a: 1\n", 1), ("b: 2\n", 3)]),
             ("---\n---\n---\na: 1\n", &[("a: 1\n", 4)]),

@@ -48,7 +48,7 @@ var documents = []string{
 	"x: &a {b: 1}\ny: *a\n", "x: &a [1]\ny: [*a, *a]\n", "&k a: 1\nb: *k\n", "x: &a 1\n*a : 2\n", "x: &a [*a]\n", "y: *nope\n", "x: &a 1\nx2: &a 2\ny: *a\n",
 	"base: &b {x: 1, y: 2}\nd:\n  <<: *b\n  y: 3\n", "base: &b {x: 1, y: 2}\nd:\n  y: 3\n  <<: *b\n", "a: &a {x: 1}\nb: &b {x: 2, z: 3}\nc: {<<: [*a, *b], q: 1}\n",
 	"c: {<<: {x: 1}}\n", "c: {<<: 1}\n", "c: {<<: [1]}\n", "c: {\"<<\": {x: 1}}\n", "a: &a [1]\nc: {<<: *a}\n", "c:\n  <<: {x: 1}\n  <<: {y: 1}\n", "<<: {a: 1}\n",
-	"1: a\ntrue: b\n1.5: c\n\"1\": d\n", "null: a\n", "~: a\n", "18446744073709551615: a\n", "1e10: a\n", "0.1: a\n", "123456789: a\n", "1234567.5: x\n", "on: push\n", "[a]: b\n", "{a: b}: c\n",
+	"1: a\ntrue: b\n1.5: c\n\"2\": d\n", "null: a\n", "~: a\n", "18446744073709551615: a\n", "1e10: a\n", "0.1: a\n", "123456789: a\n", "1234567.5: x\n", "on: push\n", "[a]: b\n", "{a: b}: c\n",
 	"2001-01-01: a\n", "a: !!binary aGVsbG8=\n", "a: !!binary '!!'\n", "a: !!binary |\n  aGVs\n  bG8=\n", "a: !!binary /w==\n", "a: !!set {x, y}\n", "a: !!map {x: 1}\n", "a: !!omap [x: 1]\n", "a: !custom {x: 1}\n",
 	"a: !!int 3\n", "a: !!float 3\n", "a: !!str 3\n", "a: !!int \"3\"\n", "a: !!str\n", "a: !<tag:yaml.org,2002:str> 3\n", "%YAML 1.1\n---\na: 1\n", "--- a\n", "---\n", "...\n", "\n", "# only\n", "a: 1\n...\nb: 2\n",
 	"a: 1\n---\nb: 2\n", "a: [1, 2\n", "a: b: c\n", "a: 1\n b: 2\n", "a:\n  b: 1\n c: 2\n", "- a\nb: 1\n", "a: 1\n- b\n", "a: \"x\n", "a: 'x\n", "a: {b\n", "a: @x\n", "a: `x\n", "a: %x\n", "a: *\n", "a: &\n",
@@ -56,7 +56,8 @@ var documents = []string{
 	"a: {b: 1,}\n", "a: [1,]\n", "a: [,]\n", "a: [1,,2]\n", "a: {x: , y: 2}\n", "a: {x, y: 2}\n", "[a: 1, b]\n", "a: {\"x\":1}\n", "a: x:y\n", "a: http://x:80/y?z#w\n", "a: -1\n", "a: - 1\n", "-1\n", "- -1\n", "a: ? x\n", "a: [x]y\n", "a: 'x'y\n",
 	"a: |\n x\n  y\n z\n", "a: |\n\n  x\n", "a: |\nb: 1\n", "a: >\n\n x\n", "a:   \n  b\n", "a: b   \n", "a: 1\n\n\nb: 2", "a: \"\\q\"\n", "a: \"\\\n  b\"\n", "? a\n? b\n", "- \n- \n", "-\n-\n", "a: []\nb: {}\n", "plain text\n", "plain: text: more\n", "'a': 1\n\"b\": 2\n",
 	"a: b\n# c\n  d\n", "- 1\n-2\n", "key with space: 1\n", "a: |1\n x\n", "a: >2-\n   x\n", "a: '\n\n  x\n\n  y'\n", "a: x\u00a0y\n", "a: \u2028\n", "a: \x01\n", "a: \x7f\n", "é: ü\n", "a: \U0001F600\n", "\ufeffa: 1\n", "a: 0xFFFFFFFFFFFFFFFF\n", "a: 0b11111111\n",
-	"x: [[[[1]]]]\n", "a: !!null x\n", "a: !!null ''\n", "a: !!bool yes\n", "a: !!bool x\n", "a: ! 1\n", "a: !\n", "a: &x\nb: *x\n", "&x a: &y b\nc: [*x, *y]\n", "a: &x !!str 1\nb: *x\n", "a: !!str &x 1\nb: *x\n",
+	"a: [\n1,\n2\n]\nb: {\n}\n", "- a: [\n  \"x\",\n]\n  b: 1\n", "  command: [\n    \"sh\",\n  ]\n", "a:\n  b: \"x\n\n  y\nz\"\n  c: 'it''s\nfine'\n", "a: \"can\\'t \\\\' x\"\n", "a: |\n  x", "a: |+\n  x", "a: >\n  x\n  y", "- |\n  x\n- b",
+	"1e221: 1\n", "a:\tb\nc:\t\td\n", "x: [[[[1]]]]\n", "a: !!null x\n", "a: !!null ''\n", "a: !!bool yes\n", "a: !!bool x\n", "a: ! 1\n", "a: !\n", "a: &x\nb: *x\n", "&x a: &y b\nc: [*x, *y]\n", "a: &x !!str 1\nb: *x\n", "a: !!str &x 1\nb: *x\n",
 }
 
 var patterns = []string{
