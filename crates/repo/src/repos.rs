@@ -67,6 +67,9 @@ impl Default for RepoOptions {
     }
 }
 
+/// Repositories with different URLs or credentials that are remembered.
+const MAX_ENTRIES: usize = 10_000;
+
 /// A cheap handle to all repositories; clones share caches and running fetches.
 #[derive(Clone)]
 pub struct Repos {
@@ -123,6 +126,10 @@ impl Repos {
         let (location, access) = locate(access, self.inner.options.allow_local)?;
         let copy = self.inner.copies.of(&location);
         let entry = Arc::new(Entry::new(location, access, copy, &self.inner.options));
+        if entries.len() >= MAX_ENTRIES {
+            // Credentials that change often must not fill the memory. What is lost is looked up again.
+            entries.clear();
+        }
         entries.insert(key, Arc::clone(&entry));
         Ok(entry)
     }

@@ -205,6 +205,36 @@ async fn failures_are_told_apart() {
     assert_eq!(error.to_string(), "unable to resolve 'HEAD' to a commit SHA");
 }
 
+#[tokio::test]
+async fn old_servers_are_asked_another_way() {
+    let (dir, [first, second, third]) = example();
+    let server = Server::start(dir.path(), Setup { old: true, ..Setup::default() });
+    let (cache, access) = (cache(), RepoAccess::public(server.url("/r.git")));
+    let repos = repos(&cache);
+    assert_eq!(repos.resolve(&access, "main", false).await.expect("main").sha, third);
+    assert_eq!(value(&manifests(&repos, &access, &third).await.expect("what a branch points to")), "3");
+    assert_eq!(value(&manifests(&repos, &access, &first).await.expect("an old commit")), "1");
+    assert_eq!(value(&manifests(&repos, &access, &second[..10]).await.expect("an abbreviated SHA")), "2");
+}
+
+#[tokio::test]
+async fn copies_are_renewed_after_many_fetches() {
+    let (dir, _) = example();
+    let repository = dir.path().join("r.git");
+    let server = Server::start(dir.path(), Setup::default());
+    let (cache, access) = (cache(), RepoAccess::public(server.url("/r.git")));
+    let repos = repos(&cache);
+    for n in 0..60 {
+        let text = cm("a", &format!("n{n}"));
+        let sha = Repos::commit_files(&repository, "main", &[("app/a.yaml", Some(text.as_str()))], "n").expect("commit");
+        assert_eq!(value(&manifests(&repos, &access, &sha).await.expect("manifests")), format!("n{n}"));
+    }
+    let copy = std::fs::read_dir(cache.path()).expect("cache").flatten().next().expect("a copy").path();
+    let mut generations: Vec<_> = std::fs::read_dir(copy).expect("generations").flatten().map(|e| e.file_name()).collect();
+    generations.sort();
+    assert_eq!(generations, ["1", "2"]);
+}
+
 /// Stands in for ssh: writes down what it was given and runs the command here.
 fn ssh_program(dir: &Path) -> String {
     let path = dir.join("ssh-stand-in");
@@ -235,8 +265,7 @@ async fn ssh_gets_a_configuration_of_its_own() {
     };
     assert_eq!(value(&manifests(&repos, &access, &third).await.expect("over ssh")), "3");
     let log = std::fs::read_to_string(dir.path().join("log")).expect("log");
-    for want in ["StrictHostKeyChecking yes", "IdentitiesOnly yes", "mode 600", "KEY TEXT", "git@host", "-p2222", "UserKnownHostsFile \""]
-    {
+    for want in ["StrictHostKeyChecking yes", "IdentitiesOnly yes", "mode 600", "KEY TEXT", "git@host", "-p2222", "UserKnownHostsFile \""] {
         assert!(log.contains(want), "{want} is not in {log}");
     }
     let first = log.lines().next().expect("a line");

@@ -20,6 +20,8 @@ pub struct Setup {
     /// Answer everything with a redirect to this server.
     pub redirect: Option<String>,
     pub tls: bool,
+    /// Only the first version of git's protocol, which does not hand out commits by their SHA unless a ref points to them.
+    pub old: bool,
 }
 
 pub struct Server {
@@ -165,7 +167,7 @@ impl Shared {
             .env("REQUEST_METHOD", method)
             .env("CONTENT_TYPE", header("content-type"))
             .env("CONTENT_LENGTH", body.len().to_string())
-            .env("GIT_PROTOCOL", header("git-protocol"))
+            .env("GIT_PROTOCOL", if self.setup.old { "" } else { header("git-protocol") })
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
