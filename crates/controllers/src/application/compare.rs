@@ -11,7 +11,7 @@ use tiphys_apimachinery::{Object, ResourceKey};
 use tiphys_cluster::clusters::LiveCluster;
 use tiphys_engine::{
     compare::compare,
-    spec,
+    spec, track,
     types::{CompareRules, Comparison, Condition, ConditionType, Desired as Target, IgnoreRule, KindInfo, NamespaceMetadata},
 };
 use tiphys_gocompat::yaml;
@@ -49,8 +49,7 @@ pub async fn run(pass: &mut Pass<'_>, refresh: &Refresh) -> Result<Compared, Str
     let cluster = cluster(pass).await?;
     let comparison = with_live(pass, &cluster, &desired, &[]).await?;
     let manifests = &desired.manifests;
-    let facts =
-        status::Compared { revision: manifests.revision.clone(), source_type: manifests.source_type.clone(), reconciled };
+    let facts = status::Compared { revision: manifests.revision.clone(), source_type: manifests.source_type.clone(), reconciled };
     Ok(Compared { comparison, facts, cluster })
 }
 
@@ -88,7 +87,8 @@ pub async fn cluster(pass: &Pass<'_>) -> Result<Arc<LiveCluster>, String> {
 
 /// What a renderer could not use, as one condition each.
 fn broken(manifests: &Manifests) -> Vec<Condition> {
-    let text = |e: &tiphys_render::ManifestError| format!("Failed to load target state: failed to generate manifest for source 1 of 1: {e}");
+    let text =
+        |e: &tiphys_render::ManifestError| format!("Failed to load target state: failed to generate manifest for source 1 of 1: {e}");
     manifests.errors.iter().map(|e| Condition::new(ConditionType::ComparisonError, text(e))).collect()
 }
 
@@ -101,8 +101,17 @@ pub async fn with_live(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: &Des
     } else {
         Target::from(local_objects(local)?)
     };
-    let keys = target_keys(&desired.objects, &rules, &*kinds);
-    let live = cluster.cache.managed(&rules.tracking.app_name, &keys).await.map_err(|e| format!("Failed to load live state: {e}"))?;
+    let mut keys = target_keys(&desired.objects, &rules, &*kinds);
+    let namespace = ResourceKey::new("", "Namespace", "", &rules.dest_namespace);
+    // A sync that makes the namespace looks at it; it is no resource of the Application, though.
+    let helper = rules.sync_options.iter().any(|o| o == "CreateNamespace=true") && !keys.contains(&namespace);
+    if helper {
+        keys.push(namespace.clone());
+    }
+    let mut live = cluster.cache.managed(&rules.tracking.app_name, &keys).await.map_err(|e| format!("Failed to load live state: {e}"))?;
+    if helper && live.get(&namespace).is_some_and(|o| track::owner(o, &rules.tracking).is_none()) {
+        live.remove(&namespace);
+    }
     let comparison = Arc::new(compare(desired, &live, &rules, &*kinds, pass.memo.comparison.as_deref()));
     pass.memo.comparison = Some(comparison.clone());
     Ok(comparison)
@@ -142,7 +151,8 @@ pub fn rules(pass: &Pass<'_>) -> Result<CompareRules, String> {
     let settings = pass.controller.records.settings();
     let destination = spec::destination(&app.spec.destination, &pass.controller.destinations())?;
     let tracking = settings.tracking(&pass.key.instance(&pass.controller.records.namespace));
-    let mut rules = CompareRules::new(tracking, &app.metadata.namespace, &app.metadata.name, &destination.server, &app.spec.destination.namespace);
+    let mut rules =
+        CompareRules::new(tracking, &app.metadata.namespace, &app.metadata.name, &destination.server, &app.spec.destination.namespace);
     rules.app_uid.clone_from(&app.metadata.uid);
     rules.dest_name = destination.name;
     if let Some(project) = pass.controller.project(spec::project_name(app)) {
@@ -156,7 +166,8 @@ pub fn rules(pass: &Pass<'_>) -> Result<CompareRules, String> {
     let policy = app.spec.sync_policy.as_ref();
     rules.sync_options = policy.map(|p| p.sync_options.clone()).unwrap_or_default();
     rules.managed_namespace = policy.and_then(|p| p.managed_namespace_metadata.as_ref()).map(|wanted| {
-        let synced = app.status.operation_state.as_ref().and_then(|s| s.sync_result.as_ref()).and_then(|r| r.managed_namespace_metadata.as_ref());
+        let synced =
+            app.status.operation_state.as_ref().and_then(|s| s.sync_result.as_ref()).and_then(|r| r.managed_namespace_metadata.as_ref());
         NamespaceMetadata { labels: wanted.labels.clone(), annotations: wanted.annotations.clone(), changed: synced != Some(wanted) }
     });
     Ok(rules)

@@ -13,7 +13,8 @@ use futures::future::join_all;
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use tiphys_api::constants::{
-    DELETION_APPROVED, POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, RESOURCES_FINALIZER, RESOURCES_FINALIZER_BACKGROUND, RESOURCES_FINALIZER_FOREGROUND,
+    DELETION_APPROVED, POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, RESOURCES_FINALIZER, RESOURCES_FINALIZER_BACKGROUND,
+    RESOURCES_FINALIZER_FOREGROUND,
 };
 use tiphys_apimachinery::Object;
 use tiphys_cluster::{Executor, clusters::LiveCluster};
@@ -87,7 +88,9 @@ async fn cascade(pass: &mut Pass<'_>) -> Result<Rest, String> {
     let approved = deletion_confirmed(pass.app.metadata.annotations.get(DELETION_APPROVED).map(String::as_str), since);
     let app_options = pass.app.spec.sync_policy.as_ref().map(|p| p.sync_options.clone()).unwrap_or_default();
     let confirm = |o: &Object| {
-        ["Prune", "Delete"].into_iter().any(|name| options::value(o, name).is_some_and(|v| v == "confirm") || app_options.contains(&format!("{name}=confirm")))
+        ["Prune", "Delete"]
+            .into_iter()
+            .any(|name| options::value(o, name).is_some_and(|v| v == "confirm") || app_options.contains(&format!("{name}=confirm")))
     };
     if live.iter().any(|o| o.deletion_timestamp().is_some()) || (!approved && live.iter().any(|o| confirm(o))) {
         return Ok(Rest::Waiting);
@@ -121,7 +124,8 @@ async fn deletable(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Vec<Arc<Obj
             || (o.group() == "apiextensions.k8s.io" && o.kind() == "CustomResourceDefinition")
             || o.uid() == pass.app.metadata.uid
     };
-    let ours = |o: &Object| track::owner(o, &rules.tracking).is_some_and(|owner| owner == rules.tracking.app_name) && permit::live(&rules, o);
+    let ours =
+        |o: &Object| track::owner(o, &rules.tracking).is_some_and(|owner| owner == rules.tracking.app_name) && permit::live(&rules, o);
     Ok(live.into_values().filter(|o| ours(o) && !keep(o)).collect())
 }
 

@@ -96,8 +96,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     let workers = dependencies.workers.max(1);
     let Dependencies { records, clusters, repos, states, .. } = dependencies;
     let events = records.events("argocd-application-controller");
-    let controller =
-        Arc::new(Controller { records, clusters, repos, states, events, queue: Queue::default(), memos: Mutex::default() });
+    let controller = Arc::new(Controller { records, clusters, repos, states, events, queue: Queue::default(), memos: Mutex::default() });
     let mut tasks = JoinSet::new();
     for feed in [Feed::Applications, Feed::Projects, Feed::Clusters, Feed::Settings] {
         let (controller, shutdown) = (controller.clone(), shutdown.clone());
@@ -265,7 +264,8 @@ impl Controller {
 
 /// See [`Controller::access`].
 fn access(settings: &Settings, url: &str, project: &str) -> RepoAccess {
-    let mut repository = settings.repository(url, project).cloned().unwrap_or_else(|| Repository { repo: url.to_owned(), ..Default::default() });
+    let mut repository =
+        settings.repository(url, project).cloned().unwrap_or_else(|| Repository { repo: url.to_owned(), ..Default::default() });
     if let Some(creds) = settings.credentials(url) {
         let fill = |field: &mut String, value: &String| {
             if field.is_empty() {
@@ -284,7 +284,9 @@ fn access(settings: &Settings, url: &str, project: &str) -> RepoAccess {
     access.known_hosts.clone_from(&settings.known_hosts);
     let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();
-    if let Some(ca) = settings.tls_certificates.get(host).or_else(|| settings.tls_certificates.get(host.split(':').next().unwrap_or_default())) {
+    if let Some(ca) =
+        settings.tls_certificates.get(host).or_else(|| settings.tls_certificates.get(host.split(':').next().unwrap_or_default()))
+    {
         access.ca_data.clone_from(ca);
     }
     access

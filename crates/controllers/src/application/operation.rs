@@ -61,6 +61,7 @@ pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
         },
     };
     running.request.terminate = state(pass).phase == "Terminating";
+    running.request.prune_confirmed = prune_confirmed(pass, running.request.started_at);
     let again = drive(pass, &mut running).await;
     if matches!(again, Ok(Some(_)) | Err(_)) {
         pass.memo.running = Some(running);
@@ -192,13 +193,18 @@ fn permitted(comparison: &Comparison, object: &tiphys_apimachinery::Object, name
     Ok(())
 }
 
+/// Whether a user approved the prunes that ask for it, since the operation began.
+fn prune_confirmed(pass: &Pass<'_>, started_at: Timestamp) -> bool {
+    let approved = pass.app.metadata.annotations.get(constants::DELETION_APPROVED).map(String::as_str);
+    sync::request::deletion_confirmed(approved, started_at)
+}
+
 fn request(pass: &Pass<'_>, operation: &SyncOperation, revision: &str, id: &str) -> SyncRequest {
     let state = state(pass);
     let started_at = state.started_at.map_or(pass.now, |t| t.timestamp());
     let strategy = operation.sync_strategy.as_ref();
     let apply = strategy.and_then(|s| s.apply.as_ref());
     let force = apply.map(|a| a.force).or_else(|| strategy.and_then(|s| s.hook.as_ref()).map(|h| h.sync_strategy_apply.force));
-    let approved = pass.app.metadata.annotations.get(constants::DELETION_APPROVED).map(String::as_str);
     let metadata = pass.app.spec.sync_policy.as_ref().and_then(|p| p.managed_namespace_metadata.as_ref());
     SyncRequest {
         operation_id: id.to_owned(),
@@ -211,14 +217,19 @@ fn request(pass: &Pass<'_>, operation: &SyncOperation, revision: &str, id: &str)
         resources: operation
             .resources
             .iter()
-            .map(|r| sync::ResourceSelector { group: r.group.clone(), kind: r.kind.clone(), name: r.name.clone(), namespace: r.namespace.clone() })
+            .map(|r| sync::ResourceSelector {
+                group: r.group.clone(),
+                kind: r.kind.clone(),
+                name: r.name.clone(),
+                namespace: r.namespace.clone(),
+            })
             .collect(),
         options: sync::SyncOptions::parse(&operation.sync_options),
         dest_namespace: pass.app.spec.destination.namespace.clone(),
         namespace_metadata: metadata.map(|m| sync::NamespaceMetadata { labels: m.labels.clone(), annotations: m.annotations.clone() }),
         wave_delay_secs: 0,
         terminate: false,
-        prune_confirmed: sync::request::deletion_confirmed(approved, started_at),
+        prune_confirmed: prune_confirmed(pass, started_at),
         skip_dry_run: false,
     }
 }
@@ -243,8 +254,14 @@ async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Erro
         }
         for (start, effects) in decision.batches() {
             let outcomes = running.cluster.executor.run_batch(start, effects).await;
-            running.progress =
-                sync::record(&running.plan, std::mem::take(&mut running.progress), &decision.effects, &outcomes, &health::of, Timestamp::now());
+            running.progress = sync::record(
+                &running.plan,
+                std::mem::take(&mut running.progress),
+                &decision.effects,
+                &outcomes,
+                &health::of,
+                Timestamp::now(),
+            );
         }
     }
 }

@@ -54,10 +54,7 @@ impl<'a> Pass<'a> {
             return super::delete::run(&mut self).await;
         }
         let settings = self.controller.records.settings();
-        let expiry = Expiry {
-            soft: super::timeouts::soft(&settings, self.memo.share),
-            hard: super::timeouts::hard(&settings),
-        };
+        let expiry = Expiry { soft: super::timeouts::soft(&settings, self.memo.share), hard: super::timeouts::hard(&settings) };
         let mut again: Again = None;
         let due = refresh::needed(&self.app, reason, expiry, self.now);
         let operating = self.app.operation.is_some();
@@ -106,7 +103,8 @@ impl<'a> Pass<'a> {
         match super::compare::run(self, refresh).await {
             Ok(compared) => {
                 status::apply_comparison(&mut self.app, &compared.comparison, &compared.facts, self.now);
-                self.controller.publish(self.key, &compared.comparison, &compared.cluster);
+                let summary = self.controller.publish(self.key, &compared.comparison, &compared.cluster);
+                (self.app.status.summary.images, self.app.status.summary.external_urls) = summary;
             }
             Err(message) => {
                 let condition = Condition::new(ConditionType::ComparisonError, message);

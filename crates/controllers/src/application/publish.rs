@@ -3,19 +3,22 @@
 use super::Controller;
 use serde_json::Value;
 use std::{collections::BTreeSet, sync::Arc};
-use tiphys_api::resource::{ApplicationTree, ResourceDiff, ResourceNode, ResourceRef};
+use tiphys_api::resource::{ApplicationTree, ResourceDiff};
 use tiphys_apimachinery::Object;
-use tiphys_cluster::{Live, app_state::AppKey, cache::LiveCache, clusters::LiveCluster};
+use tiphys_cluster::{app_state::AppKey, cache::LiveCache, clusters::LiveCluster};
 use tiphys_engine::{
     diff, tree,
     types::{Comparison, Entry},
 };
 
 impl Controller {
-    /// Publishes resources and tree.
-    pub(super) fn publish(&self, key: &AppKey, comparison: &Comparison, cluster: &LiveCluster) {
+    /// Publishes resources and tree. Returns what the tree says of images and external addresses.
+    pub(super) fn publish(&self, key: &AppKey, comparison: &Comparison, cluster: &LiveCluster) -> (Vec<String>, Vec<String>) {
         let managed: Vec<_> = comparison.entries.iter().map(resource_diff).collect();
-        self.states.publish(key, &managed, tree_of(comparison, &cluster.cache));
+        let tree = tree_of(comparison, &cluster.cache);
+        let summary = tree::summary(&tree);
+        self.states.publish(key, &managed, tree);
+        summary
     }
 
     /// Publishes the tree alone: something that a resource made has changed.
@@ -30,22 +33,7 @@ impl Controller {
 }
 
 fn tree_of(comparison: &Comparison, cache: &LiveCache) -> ApplicationTree {
-    let children = |uid: &str| cache.children(uid).iter().map(node).collect::<Vec<_>>();
-    tree::build(&comparison.entries, &comparison.rules, &children)
-}
-
-fn node(live: &Live) -> ResourceNode {
-    let reference = ResourceRef {
-        group: live.gvk.group.clone(),
-        version: live.gvk.version.clone(),
-        kind: live.gvk.kind.clone(),
-        namespace: live.key.namespace.clone(),
-        name: live.key.name.clone(),
-        uid: live.uid.clone(),
-    };
-    let created = jiff::Timestamp::from_second(live.created).ok();
-    let details = live.details.as_deref();
-    tree::node_of(reference, &live.resource_version, created, details.and_then(|d| d.health.as_ref()), details.and_then(|d| d.info.as_ref()))
+    tree::build(&comparison.entries, &comparison.rules, &|uid| cache.child_nodes(uid))
 }
 
 fn resource_diff(entry: &Entry) -> ResourceDiff {
@@ -55,7 +43,8 @@ fn resource_diff(entry: &Entry) -> ResourceDiff {
         (desired, live) = diff::mask_secret(desired.as_ref(), live.as_ref(), &BTreeSet::new());
         let as_object = |v: &Value| Object::from_value(v.clone()).ok();
         let value = |o: Option<Object>| Arc::new(o.map_or(Value::Null, Object::into_value));
-        let (predicted_masked, normalized_masked) = diff::mask_secret(as_object(&predicted).as_ref(), as_object(&normalized).as_ref(), &BTreeSet::new());
+        let (predicted_masked, normalized_masked) =
+            diff::mask_secret(as_object(&predicted).as_ref(), as_object(&normalized).as_ref(), &BTreeSet::new());
         normalized = value(normalized_masked);
         predicted = value(predicted_masked);
     }

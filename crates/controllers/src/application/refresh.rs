@@ -63,7 +63,11 @@ pub struct Expiry {
 pub fn needed(app: &Application, reason: Reason, expiry: Expiry, now: Timestamp) -> Option<Refresh> {
     let refresh = |level, hard, why: &str| Some(Refresh { level, hard, why: why.to_owned() });
     if let Some(kind) = app.metadata.annotations.get(constants::REFRESH) {
-        return refresh(Level::ForceResolve, kind == "hard", &format!("{} refresh requested", if kind == "hard" { "hard" } else { "normal" }));
+        return refresh(
+            Level::ForceResolve,
+            kind == "hard",
+            &format!("{} refresh requested", if kind == "hard" { "hard" } else { "normal" }),
+        );
     }
     let compared = &app.status.sync.compared_to;
     let (source, sources) = (app.spec.source.clone().unwrap_or_default(), &app.spec.sources);
@@ -130,8 +134,18 @@ mod tests {
             (json!({}), Reason::LOOK, soon, None),
             (json!({}), Reason::at(Level::Recent), soon, Some((Level::Recent, false))),
             (json!({}), Reason::LOOK, late, Some((Level::Latest, false))),
-            (json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}), Reason::LOOK, soon, Some((Level::ForceResolve, false))),
-            (json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "hard"}}}), Reason::LOOK, soon, Some((Level::ForceResolve, true))),
+            (
+                json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}),
+                Reason::LOOK,
+                soon,
+                Some((Level::ForceResolve, false)),
+            ),
+            (
+                json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "hard"}}}),
+                Reason::LOOK,
+                soon,
+                Some((Level::ForceResolve, true)),
+            ),
             (json!({"spec": {"source": {"path": "q"}}}), Reason::LOOK, soon, Some((Level::ForceResolve, false))),
             (json!({"spec": {"destination": {"server": "t"}}}), Reason::LOOK, soon, Some((Level::Latest, false))),
             (json!({"spec": {"ignoreDifferences": [{"kind": "A"}]}}), Reason::LOOK, soon, Some((Level::Latest, false))),

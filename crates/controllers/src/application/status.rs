@@ -50,8 +50,6 @@ pub fn apply_comparison(app: &mut Application, comparison: &Comparison, compared
     status.sync.revision.clone_from(&compared.revision);
     set_health(status, comparison.health.status, &comparison.health.message, now);
     status.resources = resources(&comparison.entries);
-    status.summary.images.clone_from(&comparison.images);
-    status.summary.external_urls.clone_from(&comparison.external_urls);
     status.source_type.clone_from(&compared.source_type);
     status.resource_health_source = HEALTH_IN_TREE.to_owned();
     status.controller_namespace.clone_from(&app.metadata.namespace);

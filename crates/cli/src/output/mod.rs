@@ -1,0 +1,73 @@
+//! What commands print: tables, documents, times, trees and differences. Main functions: [`print`] and [`document`].
+//! It turns values into text; it must not know how they were fetched.
+
+pub mod diff;
+pub mod log;
+pub mod summary;
+pub mod table;
+pub mod time;
+pub mod tree;
+
+use crate::client::Failure;
+use serde::Serialize;
+use std::io::Write as _;
+
+/// Writes to standard output. A reader that went away (`| head`) is no error.
+pub fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// JSON as Go's `MarshalIndent` prints it: two spaces, and no character that means something in HTML.
+pub fn json(value: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|e| Failure::error(format!("unable to marshal resource to json: {e}")))?;
+    Ok(escape_html(&text) + "\n")
+}
+
+/// These characters are in strings only, so the text can be escaped as a whole.
+pub(crate) fn escape_html(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+pub fn yaml(value: &impl Serialize) -> Result<String, Failure> {
+    let value = serde_json::to_value(value).map_err(|e| Failure::error(format!("unable to marshal resource to yaml: {e}")))?;
+    Ok(tiphys_gocompat::yaml::to_string(&value))
+}
+
+/// A value in the format that `-o` names.
+pub fn document(value: &impl Serialize, format: &str) -> Result<String, Failure> {
+    match format {
+        "json" => json(value),
+        "yaml" => yaml(value),
+        _ => Err(unknown_format(format)),
+    }
+}
+
+pub fn unknown_format(format: &str) -> Failure {
+    Failure::error(format!("unknown output format: {format}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn json_is_as_go_prints_it() {
+        let text = json(&json!({"b": [], "a": {"x": "1 < 2 && 3 > 2"}})).expect("a value");
+        assert_eq!(text, "{\n  \"a\": {\n    \"x\": \"1 \\u003c 2 \\u0026\\u0026 3 \\u003e 2\"\n  },\n  \"b\": []\n}\n");
+    }
+
+    #[test]
+    fn a_format_that_is_not_known_is_named() {
+        let e = document(&json!({}), "xml").expect_err("no such format");
+        assert_eq!((e.code, e.message.as_str()), (20, "unknown output format: xml"));
+    }
+}

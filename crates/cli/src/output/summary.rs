@@ -1,0 +1,244 @@
+//! The block of lines about one Application that `app get`, `app wait` and `app sync` print.
+
+use super::{table, time};
+use jiff::Timestamp;
+use tiphys_api::{Application, operation::OperationState, rpc::application::ApplicationSyncWindowsResponse, source::ApplicationSource};
+use tiphys_engine::spec;
+
+fn line(label: &str, value: &str) -> String {
+    format!("{label:<20}{value}\n")
+}
+
+/// `namespace/name`.
+pub fn qualified_name(app: &Application) -> String {
+    let m = &app.metadata;
+    if m.namespace.is_empty() { m.name.clone() } else { format!("{}/{}", m.namespace, m.name) }
+}
+
+/// The cluster of the destination, by address or else by name.
+pub fn server(app: &Application) -> &str {
+    let destination = &app.spec.destination;
+    if destination.server.is_empty() { &destination.name } else { &destination.server }
+}
+
+/// The first source; for a hydrated Application the one it is synced from.
+pub fn source(app: &Application) -> ApplicationSource {
+    if let Some(hydrator) = &app.spec.source_hydrator {
+        let dry = &hydrator.dry_source;
+        let repo_url = if hydrator.sync_source.repo_url.is_empty() { &dry.repo_url } else { &hydrator.sync_source.repo_url };
+        return ApplicationSource {
+            repo_url: repo_url.clone(),
+            path: hydrator.sync_source.path.clone(),
+            target_revision: hydrator.sync_source.target_branch.clone(),
+            ..Default::default()
+        };
+    }
+    spec::sources(&app.spec).first().map(|s| (*s).clone()).unwrap_or_default()
+}
+
+pub fn has_many_sources(app: &Application) -> bool {
+    app.spec.source_hydrator.is_none() && !app.spec.sources.is_empty()
+}
+
+pub fn is_automated(app: &Application) -> bool {
+    let automated = app.spec.sync_policy.as_ref().and_then(|p| p.automated.as_ref());
+    automated.is_some_and(|a| a.enabled.unwrap_or(true))
+}
+
+pub fn prunes(app: &Application) -> bool {
+    let automated = app.spec.sync_policy.as_ref().and_then(|p| p.automated.as_ref());
+    automated.and_then(|a| a.prune).unwrap_or(false)
+}
+
+fn source_lines(source: &ApplicationSource) -> String {
+    let mut out = line("- Repo:", &source.repo_url) + &line("  Target:", &source.target_revision);
+    if !source.path.is_empty() {
+        out += &line("  Path:", &source.path);
+    }
+    if !source.ref_.is_empty() {
+        out += &line("  Ref:", &source.ref_);
+    }
+    if let Some(helm) = source.helm.as_ref().filter(|h| !h.value_files.is_empty()) {
+        out += &line("  Helm Values:", &helm.value_files.join(","));
+    }
+    if let Some(kustomize) = source.kustomize.as_ref().filter(|k| !k.name_prefix.is_empty()) {
+        out += &line("  Name Prefix:", &kustomize.name_prefix);
+    }
+    out
+}
+
+fn windows_lines(windows: Option<&ApplicationSyncWindowsResponse>) -> String {
+    let Some(w) = windows.filter(|w| !w.assigned_windows.is_empty()) else { return line("SyncWindow:", "Sync Allowed") };
+    let allows = |list: &[tiphys_api::rpc::application::ApplicationSyncWindow]| list.iter().filter(|w| w.kind == "allow").count();
+    let denied = w.active_windows.iter().any(|w| w.kind == "deny");
+    let waiting = allows(&w.active_windows) == 0 && allows(&w.assigned_windows) > 0;
+    let status = match (denied || waiting, w.can_sync) {
+        (false, _) => "Sync Allowed",
+        (true, true) => "Manual Allowed",
+        (true, false) => "Sync Denied",
+    };
+    let assigned: Vec<String> = w.assigned_windows.iter().map(|w| format!("{}:{}:{}", w.kind, w.schedule, w.duration)).collect();
+    line("SyncWindow:", status) + &line("Assigned Windows:", &assigned.join(","))
+}
+
+/// A commit by its hash, complete or shortened.
+fn is_commit(revision: &str) -> bool {
+    (7..=40).contains(&revision.len()) && revision.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+fn sync_status(app: &Application) -> String {
+    let status = &app.status.sync;
+    let target = source(app).target_revision;
+    let mut text = match status.status.as_str() {
+        "Synced" => format!("Synced to {target}"),
+        "OutOfSync" => format!("OutOfSync from {target}"),
+        other => other.to_owned(),
+    };
+    if !is_commit(&target)
+        && status.revision.len() > 7
+        && let Some(short) = status.revision.get(..7)
+    {
+        text += &format!(" ({short})");
+    }
+    text
+}
+
+pub fn application(app: &Application, url: &str, windows: Option<&ApplicationSyncWindowsResponse>) -> String {
+    let mut out = line("Name:", &qualified_name(app));
+    out += &line("Project:", spec::project_name(app));
+    out += &line("Server:", server(app));
+    out += &line("Namespace:", &app.spec.destination.namespace);
+    out += &line("URL:", url);
+    if has_many_sources(app) {
+        out += "Sources:\n";
+        app.spec.sources.iter().for_each(|s| out += &source_lines(s));
+    } else {
+        out += "Source:\n";
+        out += &source_lines(&source(app));
+    }
+    out += &windows_lines(windows);
+    let policy = match (is_automated(app), prunes(app)) {
+        (false, _) => "Manual",
+        (true, false) => "Automated",
+        (true, true) => "Automated (Prune)",
+    };
+    out += &line("Sync Policy:", policy);
+    out += &line("Sync Status:", &sync_status(app));
+    out += &line("Health Status:", &app.status.health.status);
+    out
+}
+
+pub fn conditions(app: &Application) -> String {
+    let rows = app.status.conditions.iter().map(|c| vec![c.type_.clone(), c.message.clone(), time::text(c.last_transition_time.as_ref())]);
+    table::table(&["CONDITION", "MESSAGE", "LAST TRANSITION"], rows)
+}
+
+pub fn operation(state: &OperationState, now: Timestamp) -> String {
+    let mut out = String::new();
+    if let Some(result) = &state.sync_result {
+        out += &line("Operation:", "Sync");
+        let many = !result.sources.is_empty() && !result.revisions.is_empty();
+        out += &line("Sync Revision:", &if many { result.revisions.join(", ") } else { result.revision.clone() });
+    }
+    let (start, end) = (state.started_at.as_ref(), state.finished_at.as_ref());
+    out += &line("Phase:", &state.phase);
+    out += &line("Start:", &time::text(start));
+    out += &line("Finished:", &time::text(end));
+    out += &line("Duration:", &time::duration(start, end, now));
+    if !state.message.is_empty() {
+        out += &line("Message:", &state.message);
+    }
+    out
+}
+
+/// Helm parameters, which `--show-params` asks for.
+pub fn parameters(source: &ApplicationSource) -> String {
+    const LONGEST: usize = 80;
+    let shorten = |text: &str| {
+        if text.chars().count() <= LONGEST {
+            return text.to_owned();
+        }
+        text.chars().take(LONGEST - 3).collect::<String>() + "..."
+    };
+    let Some(helm) = &source.helm else { return String::new() };
+    let rows = helm.parameters.iter().map(|p| vec![p.name.clone(), shorten(&p.value)]);
+    format!("\n\n{}", table::table(&["NAME", "VALUE"], rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tiphys_api::rpc::application::ApplicationSyncWindow;
+
+    fn app() -> Application {
+        serde_json::from_value(json!({
+            "metadata": {"name": "guestbook", "namespace": "argocd"},
+            "spec": {
+                "source": {"repoURL": "https://example.com/r.git", "path": "guestbook", "targetRevision": "HEAD"},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": "demo"},
+                "syncPolicy": {"automated": {"prune": true}},
+            },
+            "status": {"sync": {"status": "Synced", "revision": "0123456789abcdef"}, "health": {"status": "Healthy"}},
+        }))
+        .expect("an Application")
+    }
+
+    #[test]
+    fn the_block_of_an_application() {
+        let expected = "\
+Name:               argocd/guestbook
+Project:            default
+Server:             https://kubernetes.default.svc
+Namespace:          demo
+URL:                https://localhost/applications/guestbook
+Source:
+- Repo:             https://example.com/r.git
+  Target:           HEAD
+  Path:             guestbook
+SyncWindow:         Sync Allowed
+Sync Policy:        Automated (Prune)
+Sync Status:        Synced to HEAD (0123456)
+Health Status:      Healthy
+";
+        assert_eq!(application(&app(), "https://localhost/applications/guestbook", None), expected);
+    }
+
+    #[test]
+    fn a_revision_that_is_a_commit_is_not_repeated() {
+        let mut app = app();
+        if let Some(source) = &mut app.spec.source {
+            source.target_revision = "0123456789".into();
+        }
+        assert_eq!(sync_status(&app), "Synced to 0123456789");
+    }
+
+    #[test]
+    fn windows() {
+        let window = |kind: &str| ApplicationSyncWindow {
+            kind: kind.into(),
+            schedule: "* * * * *".into(),
+            duration: "1h".into(),
+            ..Default::default()
+        };
+        let text = |active: &[&str], assigned: &[&str], can_sync| {
+            let list = |kinds: &[&str]| kinds.iter().map(|k| window(k)).collect();
+            let w = ApplicationSyncWindowsResponse { active_windows: list(active), assigned_windows: list(assigned), can_sync };
+            windows_lines(Some(&w)).lines().next().unwrap_or_default()[20..].to_owned()
+        };
+        assert_eq!(text(&[], &[], true), "Sync Allowed");
+        assert_eq!(text(&["allow"], &["allow"], true), "Sync Allowed");
+        assert_eq!(text(&["deny"], &["deny"], false), "Sync Denied");
+        assert_eq!(text(&[], &["allow"], true), "Manual Allowed");
+        assert_eq!(text(&[], &["deny"], true), "Sync Allowed");
+    }
+
+    #[test]
+    fn an_operation_that_has_not_ended() {
+        let state = OperationState { phase: "Running".into(), started_at: Some(Timestamp::UNIX_EPOCH.into()), ..Default::default() };
+        let now = Timestamp::from_second(5).expect("a time");
+        let text = operation(&state, now);
+        assert!(text.contains("Finished:           <nil>\nDuration:           5s\n"), "{text}");
+        assert!(!text.contains("Operation:"), "{text}");
+    }
+}

@@ -1,0 +1,90 @@
+//! Times and durations as Go prints them.
+
+use jiff::{Timestamp, tz::TimeZone};
+use tiphys_api::meta::Time;
+
+fn zone() -> TimeZone {
+    TimeZone::try_system().unwrap_or(TimeZone::UTC)
+}
+
+/// `2006-01-02 15:04:05 +0000 UTC` in the local time zone; `<nil>` for none.
+pub fn text(time: Option<&Time>) -> String {
+    let Some(time) = time else { return "<nil>".into() };
+    time.timestamp().to_zoned(zone()).strftime("%Y-%m-%d %H:%M:%S %z %Z").to_string()
+}
+
+/// The time in front of a row while waiting.
+pub fn stamp(now: Timestamp) -> String {
+    now.to_zoned(zone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+}
+
+/// Go's RFC 3339: `Z` for UTC.
+pub fn rfc3339(now: Timestamp) -> String {
+    let text = stamp(now);
+    text.strip_suffix("+00:00").map_or(text.clone(), |t| format!("{t}Z"))
+}
+
+/// Seconds between two times as a Go duration.
+pub fn duration(start: Option<&Time>, end: Option<&Time>, now: Timestamp) -> String {
+    let seconds = |t: Option<&Time>| t.map_or(0, |t| t.seconds);
+    let end = end.map_or(now.as_second(), |t| t.seconds);
+    tiphys_gocompat::duration::to_string((end - seconds(start)).saturating_mul(1_000_000_000))
+}
+
+/// How long ago, as kubectl shows an age.
+pub fn age(seconds: i64) -> String {
+    let pair = |a: i64, unit: char, b: i64, small: char| if b == 0 { format!("{a}{unit}") } else { format!("{a}{unit}{b}{small}") };
+    let (minutes, hours) = (seconds / 60, seconds / 3600);
+    let days = hours / 24;
+    match seconds {
+        ..-1 => "<invalid>".into(),
+        -1 => "0s".into(),
+        0..120 => format!("{seconds}s"),
+        _ if minutes < 10 => pair(minutes, 'm', seconds % 60, 's'),
+        _ if minutes < 180 => format!("{minutes}m"),
+        _ if hours < 8 => pair(hours, 'h', minutes % 60, 'm'),
+        _ if hours < 48 => format!("{hours}h"),
+        _ if days < 8 => pair(days, 'd', hours % 24, 'h'),
+        _ if days < 365 * 2 => format!("{days}d"),
+        _ if days < 365 * 8 => pair(days / 365, 'y', days % 365, 'd'),
+        _ => format!("{}y", days / 365),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages() {
+        let cases = [
+            (-5, "<invalid>"),
+            (-1, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (130, "2m10s"),
+            (600, "10m"),
+            (10_799, "179m"),
+            (10_800, "3h"),
+            (10_860, "3h1m"),
+            (28_800, "8h"),
+            (172_800, "2d"),
+            (176_400, "2d1h"),
+            (691_200, "8d"),
+            (63_072_000, "2y"),
+            (63_158_400, "2y1d"),
+            (252_288_000, "8y"),
+        ];
+        for (seconds, text) in cases {
+            assert_eq!(age(seconds), text, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn durations_and_nothing() {
+        let at = |seconds| Time { seconds, nanos: 0 };
+        assert_eq!(duration(Some(&at(100)), Some(&at(165)), Timestamp::UNIX_EPOCH), "1m5s");
+        assert_eq!(text(None), "<nil>");
+    }
+}

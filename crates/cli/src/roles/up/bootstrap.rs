@@ -1,0 +1,90 @@
+//! What must exist in the control plane's namespace before the roles start: CRDs, settings, the admin password, the default project.
+//!
+//! Everything is created only if it is missing: what a user changed stays.
+
+use anyhow::Context;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::Method;
+use jiff::Timestamp;
+use rand::{Rng, distr::Alphanumeric};
+use serde_json::{Value, json};
+use tiphys_apimachinery::Object;
+use tiphys_cluster::{Cluster, Error, request::Call};
+use tiphys_gocompat::yaml;
+
+const CRDS: [&str; 2] =
+    [include_str!("../../../../../deploy/crds/application-crd.yaml"), include_str!("../../../../../deploy/crds/appproject-crd.yaml")];
+/// As long as Argo CD's.
+const PASSWORD_LENGTH: usize = 16;
+
+/// Creates what is missing. Returns the admin password if it was made now: it is shown once and stored only as a hash.
+pub async fn run(cluster: &Cluster, namespace: &str) -> anyhow::Result<Option<String>> {
+    for text in CRDS {
+        let crd = yaml::parse_documents(text, &yaml::Limits::default())?.into_iter().next().context("a CRD file is empty")?;
+        create(cluster, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd.value).await?;
+    }
+    wait_for_kinds(cluster, namespace).await?;
+    create(cluster, "/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).await?;
+    let core = |plural: &str| format!("/api/v1/namespaces/{namespace}/{plural}");
+    for name in ["argocd-cm", "argocd-rbac-cm", "argocd-cmd-params-cm"] {
+        create(cluster, &core("configmaps"), &labelled("ConfigMap", name)).await?;
+    }
+    let password: String = rand::rng().sample_iter(Alphanumeric).take(PASSWORD_LENGTH).map(char::from).collect();
+    let made = create(cluster, &core("secrets"), &secret(&password).await?).await?;
+    let project = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"},
+        "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}], "clusterResourceWhitelist": [{"group": "*", "kind": "*"}]}
+    });
+    create(cluster, &format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/appprojects"), &project).await?;
+    Ok(made.then_some(password))
+}
+
+fn labelled(kind: &str, name: &str) -> Value {
+    let labels = json!({"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "argocd"});
+    json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "labels": labels}})
+}
+
+async fn secret(password: &str) -> anyhow::Result<Value> {
+    let text = password.to_owned();
+    let hash = tokio::task::spawn_blocking(move || bcrypt::hash(text, 10)).await??;
+    let key: [u8; 32] = rand::rng().random();
+    let encode = |bytes: &[u8]| STANDARD.encode(bytes);
+    let mut secret = labelled("Secret", "argocd-secret");
+    secret["type"] = "Opaque".into();
+    secret["data"] = json!({
+        "admin.password": encode(hash.as_bytes()),
+        "admin.passwordMtime": encode(Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string().as_bytes()),
+        "server.secretkey": encode(STANDARD.encode(key).as_bytes())
+    });
+    Ok(secret)
+}
+
+/// Creates an object; whether it was missing.
+pub async fn create(cluster: &Cluster, collection: &str, object: &Value) -> anyhow::Result<bool> {
+    let call = Call::new(Method::POST, collection).with_body("application/json", serde_json::to_vec(object)?);
+    match cluster.http().json::<Object>(&call).await {
+        Ok(_) => Ok(true),
+        Err(e) if e.is_already_exists() => Ok(false),
+        Err(e) => Err(e).with_context(|| {
+            let (kind, name) = (object["kind"].as_str().unwrap_or_default(), object["metadata"]["name"].as_str().unwrap_or_default());
+            format!("{kind} {name} cannot be created")
+        }),
+    }
+}
+
+/// A CRD is served a moment after it was created.
+async fn wait_for_kinds(cluster: &Cluster, namespace: &str) -> anyhow::Result<()> {
+    for plural in ["applications", "appprojects"] {
+        let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/{plural}");
+        let mut patience = 100;
+        loop {
+            match cluster.http().json::<Value>(&Call::get(path.clone())).await {
+                Ok(_) => break,
+                Err(e) if e.is_not_found() && patience > 0 => patience -= 1,
+                Err(e) => return Err(Error::into(e)),
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    }
+    Ok(())
+}

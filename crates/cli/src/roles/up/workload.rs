@@ -1,0 +1,114 @@
+//! What `tiphys up` deploys: the examples, or the user's own repository, as Applications.
+
+use super::{UpArgs, bootstrap, data::DataFolder, examples};
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use tiphys_api::constants::{IN_CLUSTER, RESOURCES_FINALIZER, SECRET_TYPE_LABEL};
+use tiphys_cluster::Cluster;
+
+/// Creates the Applications; their names.
+pub async fn create(args: &UpArgs, cluster: &Cluster, data: &DataFolder, namespace: &str) -> anyhow::Result<BTreeSet<String>> {
+    if args.bare {
+        return Ok(BTreeSet::new());
+    }
+    let (application, names) = match &args.repo {
+        Some(url) => own(args, cluster, namespace, url).await?,
+        None => {
+            let url = examples::repository(data.path())?;
+            let app = application("examples", json!({"repoURL": url, "path": examples::ROOT_PATH, "targetRevision": "HEAD"}), namespace, &[]);
+            (app, ["examples", "guestbook", "waves"].map(str::to_owned).into())
+        }
+    };
+    bootstrap::create(cluster, &format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications"), &application).await?;
+    Ok(names)
+}
+
+async fn own(args: &UpArgs, cluster: &Cluster, namespace: &str, url: &str) -> anyhow::Result<(Value, BTreeSet<String>)> {
+    let url = local_path(url)?;
+    let name = args.name.clone().unwrap_or_else(|| name_of(&args.path, &url));
+    if let Some(secret) = secret(args, &url, &name)? {
+        bootstrap::create(cluster, &format!("/api/v1/namespaces/{namespace}/secrets"), &secret).await?;
+    }
+    let mut source = json!({"repoURL": url, "path": args.path, "targetRevision": args.revision});
+    if args.directory_recurse || args.directory_include.is_some() || args.directory_exclude.is_some() {
+        source["directory"] = json!({"recurse": args.directory_recurse});
+        for (field, value) in [("include", &args.directory_include), ("exclude", &args.directory_exclude)] {
+            if let Some(value) = value {
+                source["directory"][field] = value.clone().into();
+            }
+        }
+    }
+    Ok((application(&name, source, &args.namespace, &["CreateNamespace=true"]), [name].into()))
+}
+
+fn application(name: &str, source: Value, namespace: &str, options: &[&str]) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": name, "finalizers": [RESOURCES_FINALIZER]},
+        "spec": {
+            "project": "default", "source": source, "destination": {"server": IN_CLUSTER, "namespace": namespace},
+            "syncPolicy": {"automated": {"prune": true, "selfHeal": true}, "syncOptions": options}
+        }
+    })
+}
+
+/// `.` and other local paths become file URLs.
+fn local_path(url: &str) -> anyhow::Result<String> {
+    let local = url.starts_with('.') || url.starts_with('/');
+    if !local {
+        return Ok(url.to_owned());
+    }
+    let path = std::path::Path::new(url).canonicalize().with_context(|| format!("--repo {url}: there is no such folder"))?;
+    Ok(format!("file://{}", path.display()))
+}
+
+/// The last word of the path, else of the repository, as a resource name.
+fn name_of(path: &str, url: &str) -> String {
+    let last = |text: &str| text.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default().trim_end_matches(".git").to_lowercase();
+    let word = Some(last(path)).filter(|w| !w.is_empty() && w != ".").unwrap_or_else(|| last(url));
+    let name: String = word.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    Some(name.trim_matches('-').to_owned()).filter(|n| !n.is_empty()).unwrap_or_else(|| "app".to_owned())
+}
+
+/// The repository Secret, when there are credentials.
+fn secret(args: &UpArgs, url: &str, name: &str) -> anyhow::Result<Option<Value>> {
+    let mut data = json!({"type": "git", "url": url});
+    for (field, value) in [("username", &args.username), ("password", &args.password), ("bearerToken", &args.token)] {
+        if let Some(value) = value {
+            data[field] = value.clone().into();
+        }
+    }
+    if let Some(path) = &args.ssh_private_key_path {
+        let key = std::fs::read_to_string(path).with_context(|| format!("--ssh-private-key-path {}", path.display()))?;
+        if !key.contains("PRIVATE KEY") {
+            bail!("--ssh-private-key-path {}: this is not a private key in PEM form", path.display());
+        }
+        data["sshPrivateKey"] = key.into();
+    }
+    if args.insecure_repo {
+        data["insecure"] = "true".into();
+    }
+    if data.as_object().is_some_and(|d| d.len() == 2) {
+        return Ok(None);
+    }
+    let labels = json!({SECRET_TYPE_LABEL: "repository"});
+    Ok(Some(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("repo-{name}"), "labels": labels}, "stringData": data})))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name_of;
+
+    #[test]
+    fn a_name_is_found_for_every_source() {
+        for (path, url, expected) in [
+            ("apps/guestbook", "https://example.org/r.git", "guestbook"),
+            (".", "https://example.org/team/My_Repo.git", "my-repo"),
+            (".", "git@example.org:r.git", "r"),
+            ("", "/", "app"),
+        ] {
+            assert_eq!(name_of(path, url), expected);
+        }
+    }
+}
