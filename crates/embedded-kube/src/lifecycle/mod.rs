@@ -23,15 +23,28 @@ struct Lifecycle {
     registry: Registry,
     /// Namespaces that are being emptied.
     namespaces: HashSet<String>,
-    /// Tables whose definition is being deleted, with the definition's name.
+    /// Tables whose definition is being deleted.
     definitions: HashSet<String>,
+    /// Those of them in which something changed since they were looked at.
+    changed_namespaces: HashSet<String>,
+    changed_definitions: HashSet<String>,
 }
 
 /// Looks at everything once, then at every change, until `stop`.
 pub async fn run(registry: Registry, mut changes: UnboundedReceiver<Event>, stop: CancellationToken) {
-    let mut lifecycle = Lifecycle { registry, namespaces: HashSet::new(), definitions: HashSet::new() };
+    let mut lifecycle = Lifecycle {
+        registry,
+        namespaces: HashSet::new(),
+        definitions: HashSet::new(),
+        changed_namespaces: HashSet::new(),
+        changed_definitions: HashSet::new(),
+    };
     lifecycle.look_at_everything();
     loop {
+        // Looking through a namespace costs what is in it: once for all changes that have come, not once for each.
+        if changes.is_empty() && lifecycle.look_at_changed() {
+            continue;
+        }
         let event = tokio::select! {
             () = stop.cancelled() => return,
             event = changes.recv() => match event {
@@ -70,10 +83,10 @@ impl Lifecycle {
                 garbage::check_foreground(&self.registry, &owner.uid);
             }
             if self.namespaces.contains(object.namespace()) {
-                self.empty_namespace(object.namespace());
+                self.changed_namespaces.insert(object.namespace().to_owned());
             }
             if self.definitions.contains(&resource.table) {
-                self.remove_definition(&resource.table);
+                self.changed_definitions.insert(resource.table.clone());
             }
             if resource.table == "/namespaces" {
                 self.namespaces.remove(object.name());
@@ -101,24 +114,28 @@ impl Lifecycle {
         }
         if resource.table == "/namespaces" {
             self.namespaces.insert(object.name().to_owned());
-            self.empty_namespace(object.name());
+            self.changed_namespaces.insert(object.name().to_owned());
         } else if resource.table == CRD_TABLE {
             let table = format!("{}/{}", object.str_at("/spec/group"), object.str_at("/spec/names/plural"));
             self.definitions.insert(table.clone());
-            self.remove_definition(&table);
+            self.changed_definitions.insert(table);
         }
     }
 
-    fn empty_namespace(&mut self, name: &str) {
-        if namespaces::empty(&self.registry, name) {
-            self.namespaces.remove(name);
+    /// Goes on with what is being emptied; says whether there was anything.
+    fn look_at_changed(&mut self) -> bool {
+        let (namespaces, tables) = (std::mem::take(&mut self.changed_namespaces), std::mem::take(&mut self.changed_definitions));
+        for name in &namespaces {
+            if namespaces::empty(&self.registry, name) {
+                self.namespaces.remove(name);
+            }
         }
-    }
-
-    fn remove_definition(&mut self, table: &str) {
-        if definitions::empty(&self.registry, table) {
-            self.definitions.remove(table);
+        for table in &tables {
+            if definitions::empty(&self.registry, table) {
+                self.definitions.remove(table);
+            }
         }
+        !namespaces.is_empty() || !tables.is_empty()
     }
 }
 

@@ -66,7 +66,10 @@ impl Registry {
         let catalog = Catalog::with_definitions(&state.list(crate::catalog::CRD_TABLE, None));
         let (state, catalog, allocations) = (RwLock::new(state), RwLock::new(Arc::new(catalog)), Default::default());
         let inner = Inner { state, catalog, committer, allocations, now };
-        Ok(Self { inner: Arc::new(inner) })
+        let registry = Self { inner: Arc::new(inner) };
+        let services = registry.read().list("/services", None);
+        services.iter().for_each(|s| registry.allocations().note(&s.object(), false));
+        Ok(registry)
     }
 
     pub(crate) fn allocations(&self) -> &crate::strategy::service::Allocations {
@@ -148,7 +151,10 @@ impl Registry {
     }
 
     /// What a write changes beyond the object itself.
-    pub(crate) fn after_write(&self, resource: &Resource, _object: &Object) {
+    pub(crate) fn after_write(&self, resource: &Resource, object: &Object, removed: bool) {
+        if resource.table == "/services" {
+            self.allocations().note(object, removed);
+        }
         if resource.table == crate::catalog::CRD_TABLE {
             self.reload_catalog();
         }

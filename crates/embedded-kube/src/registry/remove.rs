@@ -45,7 +45,7 @@ impl Registry {
                 state.put(&storage, new)
             };
             drop(state);
-            self.after_write(&storage, &object);
+            self.after_write(&storage, &object, removed);
             return Ok(Deleted { object, revision: stored.meta.revision, stored, removed });
         }
     }

@@ -33,7 +33,8 @@ pub struct Stored {
 impl Stored {
     /// Serialises `object`, whose resourceVersion has been set to `revision`.
     pub fn new(object: &Arc<Object>, revision: u64) -> Self {
-        let bytes = serde_json::to_vec(object.as_ref()).expect("a JSON tree serialises").into();
+        // Boxed, because a grown vector has up to twice the size it needs, for as long as the object lives.
+        let bytes = serde_json::to_vec(object.as_ref()).expect("a JSON tree serialises").into_boxed_slice().into();
         Self { meta: Meta::of(object, revision), bytes, parsed: Mutex::new(Arc::downgrade(object)) }
     }
 

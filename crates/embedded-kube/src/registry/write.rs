@@ -112,7 +112,7 @@ impl Registry {
         let (object, stored) = state.put(&storage, object);
         let revision = stored.meta.revision;
         drop(state);
-        self.after_write(&storage, &object);
+        self.after_write(&storage, &object, false);
         Ok(Written { object, stored, revision, created: true, warnings: Vec::new() })
     }
 
@@ -273,7 +273,7 @@ impl Registry {
         }
         let (object, stored) = if gone { state.remove(&storage, new) } else { state.put(&storage, new) };
         drop(state);
-        self.after_write(&storage, &object);
+        self.after_write(&storage, &object, gone);
         let revision = stored.meta.revision;
         Ok(Written { object, stored, revision, created: false, warnings })
     }

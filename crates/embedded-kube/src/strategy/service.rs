@@ -1,42 +1,52 @@
-//! Cluster IPs and node ports. Main type: [`Allocations`]. What is in use is read from the services themselves.
+//! Cluster IPs and node ports. Main type: [`Allocations`], which the registry tells of every stored service.
 
 use crate::registry::Registry;
 use crate::status::{Cause, Status};
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
+use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
-use tiphys_apimachinery::{Gvr, Object};
 
 /// The service network, a /16; the first address is the API server's.
 const NETWORK: [u8; 2] = [10, 0];
 /// The range that node ports are taken from.
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
-/// Where the search goes on. An address is not used again soon after its service went.
+/// What is in use and where the search goes on. An address is not used again soon after its service went.
 #[derive(Debug, Default)]
-pub struct Allocations(Mutex<Next>);
+pub struct Allocations(Mutex<Used>);
 
 #[derive(Debug, Default)]
-struct Next {
-    address: u16,
-    port: u16,
-}
-
 struct Used {
+    services: HashMap<String, (String, Vec<u16>)>,
     addresses: HashSet<String>,
     ports: HashSet<u16>,
+    next_address: u16,
+    next_port: u16,
 }
 
-fn used(registry: &Registry, except: &Object) -> Used {
-    let all = registry.list(&Gvr::new("", "v1", "services"), None).unwrap_or_default();
-    let others = || all.iter().filter(|s| (s.name(), s.namespace()) != (except.name(), except.namespace()));
-    let addresses = others().map(|s| s.str_at("/spec/clusterIP").to_owned()).collect();
-    let port = |p: &Value| p["nodePort"].as_u64().and_then(|n| u16::try_from(n).ok());
-    let ports =
-        others().filter_map(|s| s.pointer("/spec/ports").and_then(Value::as_array).cloned()).flatten().filter_map(|p| port(&p)).collect();
-    Used { addresses, ports }
+impl Allocations {
+    fn lock(&self) -> MutexGuard<'_, Used> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// A service was stored, or removed.
+    pub fn note(&self, service: &Object, removed: bool) {
+        let mut used = self.lock();
+        let key = format!("{}/{}", service.namespace(), service.name());
+        if let Some((address, ports)) = used.services.remove(&key) {
+            used.addresses.remove(&address);
+            used.ports.retain(|p| !ports.contains(p));
+        }
+        if !removed {
+            let (address, ports) = (service.str_at("/spec/clusterIP").to_owned(), given_ports(service));
+            used.addresses.insert(address.clone());
+            used.ports.extend(&ports);
+            used.services.insert(key, (address, ports));
+        }
+    }
 }
 
 /// Gives a service what its type needs and it does not have.
@@ -52,15 +62,13 @@ pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>) 
         return Ok(());
     }
     carry_over(object, old);
-    let mut next = registry.allocations().0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut used = registry.allocations().lock();
     let external = matches!(kind.as_str(), "NodePort" | "LoadBalancer");
-    let mut taken: Option<Used> = None;
     let asked = object.str_at("/spec/clusterIP").to_owned();
     let known = old.map(|o| o.str_at("/spec/clusterIP").to_owned()).unwrap_or_default();
     // Another address for a service that has one is refused by validation.
     if asked.is_empty() || (asked != "None" && known.is_empty()) {
-        let used = taken.get_or_insert_with(|| used(registry, object));
-        let address = if asked.is_empty() { free_address(&mut next, used) } else { asked.clone() };
+        let address = if asked.is_empty() { free_address(&mut used) } else { asked.clone() };
         if !asked.is_empty() {
             let fits = asked.parse::<Ipv4Addr>().is_ok_and(|ip| ip.octets()[..2] == NETWORK);
             if !fits {
@@ -76,7 +84,6 @@ pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>) 
     }
     let node_ports = if external { needs_ports(object) } else { Vec::new() };
     if !node_ports.is_empty() {
-        let used = taken.get_or_insert_with(|| used(registry, object));
         let asked: Vec<u16> = given_ports(object);
         let own = old.map(given_ports).unwrap_or_default();
         if let Some(port) = asked.iter().find(|p| used.ports.contains(p) && !own.contains(p)) {
@@ -84,7 +91,7 @@ pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>) 
             return Err(invalid(cause));
         }
         for i in node_ports {
-            let Some(port) = free_port(&mut next, used, &asked) else {
+            let Some(port) = free_port(&mut used, &asked) else {
                 return Err(Status::internal("failed to allocate a nodePort: range is full"));
             };
             used.ports.insert(port);
@@ -123,10 +130,10 @@ fn carry_over(object: &mut Object, old: Option<&Object>) {
     }
 }
 
-fn free_address(next: &mut Next, used: &Used) -> String {
+fn free_address(used: &mut Used) -> String {
     for _ in 0..u16::MAX {
-        next.address = next.address.wrapping_add(1);
-        let [high, low] = next.address.to_be_bytes();
+        used.next_address = used.next_address.wrapping_add(1);
+        let [high, low] = used.next_address.to_be_bytes();
         let address = Ipv4Addr::new(NETWORK[0], NETWORK[1], high, low).to_string();
         let reserved = (high == 0 && low < 10) || low == 0 || low == 255;
         if !reserved && !used.addresses.contains(&address) {
@@ -136,12 +143,12 @@ fn free_address(next: &mut Next, used: &Used) -> String {
     String::new()
 }
 
-fn free_port(next: &mut Next, used: &Used, asked: &[u16]) -> Option<u16> {
+fn free_port(used: &mut Used, asked: &[u16]) -> Option<u16> {
     let size = NODE_PORTS.end() - NODE_PORTS.start() + 1;
     for _ in 0..size {
         // A step that visits every port, so that ports look as scattered as a real server's.
-        next.port = (next.port + 1_117) % size;
-        let port = NODE_PORTS.start() + next.port;
+        used.next_port = (used.next_port + 1_117) % size;
+        let port = NODE_PORTS.start() + used.next_port;
         if !used.ports.contains(&port) && !asked.contains(&port) {
             return Some(port);
         }

@@ -27,14 +27,13 @@ pub fn check(resource: &Resource, object: &Object, old: Option<&Object>) -> Vec<
         "/persistentvolumeclaims" => claim(object, &mut causes),
         "networking.k8s.io/ingresses" => ingress(object, &mut causes),
         "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings" => {
-            if old.is_some_and(|old| old.0.get("roleRef") != object.0.get("roleRef")) {
-                causes.push(Cause::invalid("roleRef", &at(object, "/roleRef"), "cannot change roleRef"));
-            }
+            let changed = old.is_some_and(|old| old.0.get("roleRef") != object.0.get("roleRef"));
+            causes.extend(changed.then(|| Cause::invalid("roleRef", &at(object, "/roleRef"), "cannot change roleRef")));
         }
         "autoscaling/horizontalpodautoscalers" => {
-            if object.i64_at("/spec/maxReplicas").unwrap_or(0) < 1 {
-                causes.push(Cause::invalid("spec.maxReplicas", &at(object, "/spec/maxReplicas"), "must be greater than 0"));
-            }
+            let bad = object.i64_at("/spec/maxReplicas").unwrap_or(0) < 1;
+            let cause = || Cause::invalid("spec.maxReplicas", &at(object, "/spec/maxReplicas"), "must be greater than 0");
+            causes.extend(bad.then(cause));
         }
         _ => {}
     }
