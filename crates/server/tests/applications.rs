@@ -242,6 +242,22 @@ async fn only_the_trees_objects_can_be_reached() {
 }
 
 #[tokio::test]
+async fn health_of_resources_comes_from_the_tree() {
+    let world = World::start().await;
+    create(&world, "a").await;
+    let tree = json!({"nodes": [
+        {"kind": "Pod", "version": "v1", "name": "p", "namespace": "n", "uid": "1", "health": {"status": "Healthy"}},
+        {"kind": "Service", "version": "v1", "name": "s", "namespace": "n"}
+    ]});
+    *world.live.tree.lock().expect("not poisoned") = Some(std::sync::Arc::new(serde_json::from_value(tree).expect("a tree")));
+    let resources = json!([{"kind": "Pod", "name": "p", "namespace": "n"}, {"kind": "Service", "name": "s", "namespace": "n"}, {"kind": "Job", "name": "j"}]);
+    world.store.control("a", &json!({"status": {"resourceHealthSource": "appTree", "resources": resources}}));
+    let read: Application = world.grpc(GET, named("a")).await.expect("it is there");
+    let health: Vec<_> = read.status.resources.iter().map(|r| r.health.as_ref().map(|h| h.status.as_str())).collect();
+    assert_eq!(health, [Some("Healthy"), Some("Missing"), None]);
+}
+
+#[tokio::test]
 async fn before_a_comparison_the_reason_is_told() {
     let world = World::start().await;
     create(&world, "a").await;

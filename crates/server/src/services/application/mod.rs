@@ -12,7 +12,7 @@ pub mod watch;
 pub mod write;
 
 use crate::{ApiError, ports::StoreError, server::State};
-use tiphys_api::{AppProject, Application};
+use tiphys_api::{AppProject, Application, resource::ResourceNode, status::HealthStatus};
 use tiphys_engine::spec;
 
 /// The condition types that say why there is nothing to show.
@@ -63,6 +63,27 @@ pub(crate) async fn project_of(state: &State, app: &Application) -> Result<AppPr
         None => Ok(project),
         Some(_) => Err(vague()),
     }
+}
+
+/// With the health of its resources, which the controller keeps in the tree rather than in the record.
+pub(crate) async fn with_health(state: &State, mut app: Application) -> Application {
+    if app.status.resource_health_source != "appTree" {
+        return app;
+    }
+    let Some(tree) = state.live.tree(&app).await else { return app };
+    let missing = || HealthStatus { status: "Missing".into(), message: "Resource has not been created".into(), last_transition_time: None };
+    let health = |node: &ResourceNode| {
+        let absent = node.resource_ref.uid.is_empty() && node.resource_version.is_empty() && node.created_at.is_none();
+        node.health.clone().or_else(|| absent.then(missing))
+    };
+    for resource in &mut app.status.resources {
+        let same = |node: &&ResourceNode| {
+            let r = &node.resource_ref;
+            r.name == resource.name && r.kind == resource.kind && r.namespace == resource.namespace && r.group == resource.group
+        };
+        resource.health = tree.nodes.iter().find(same).and_then(health);
+    }
+    app
 }
 
 /// The conditions that keep it from being compared, in one line; empty when there are none.

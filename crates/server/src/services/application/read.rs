@@ -1,6 +1,6 @@
 //! List, Get, sync windows, links and revisions.
 
-use super::{find, validate};
+use super::{find, validate, with_health};
 use crate::{ApiError, Code, auth::Caller, index::version, server::State, services::repository::repository};
 use serde_json::json;
 use std::sync::Arc;
@@ -74,8 +74,11 @@ pub async fn get(state: Arc<State>, _: Caller, q: ApplicationQuery) -> Result<Ap
     let name = q.name.as_deref().unwrap_or_default();
     let (app, _) = find(&state, q.app_namespace.as_deref(), name, projects.first().map(String::as_str)).await?;
     match q.refresh.as_deref() {
-        None => Ok(app),
-        Some(kind) => refresh(&state, &app, if kind == "hard" { "hard" } else { "normal" }).await,
+        None => Ok(with_health(&state, app).await),
+        Some(kind) => {
+            let refreshed = refresh(&state, &app, if kind == "hard" { "hard" } else { "normal" }).await?;
+            Ok(with_health(&state, refreshed).await)
+        }
     }
 }
 

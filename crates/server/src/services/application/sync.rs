@@ -1,6 +1,6 @@
 //! Sync, Rollback and TerminateOperation: they set or end the Application's `operation`, which the controller carries out.
 
-use super::{audit, find, syncs_itself, validate};
+use super::{audit, find, syncs_itself, validate, with_health};
 use crate::{ApiError, auth::Caller, ports::StoreError, server::State, services::repository::repository};
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
@@ -52,7 +52,7 @@ pub async fn sync(state: Arc<State>, caller: Caller, q: ApplicationSyncRequest) 
     };
     let started = start(&state, &app, &operation).await?;
     audit::app(&state, &caller, &started, audit::OPERATION_STARTED, &action).await;
-    Ok(started)
+    Ok(with_health(&state, started).await)
 }
 
 /// Sets the operation unless there is one.

@@ -1,6 +1,6 @@
 //! Watch: the Applications as they are, then every change.
 
-use super::read::Filter;
+use super::{read::Filter, with_health};
 use crate::{
     ApiError, Code,
     auth::Caller,
@@ -105,7 +105,8 @@ async fn next(mut watch: Watch) -> Option<(Result<ApplicationWatchEvent, ApiErro
                 }
             },
         };
-        if let Some(event) = watch.wanted(event) {
+        if let Some(mut event) = watch.wanted(event) {
+            event.application = with_health(&watch.state, event.application).await;
             return Some((Ok(event), watch));
         }
     }
