@@ -1,4 +1,5 @@
 //! Recorded answers of kubectl's patch library, when `../shared/cases` lies beside the workspace.
+#![allow(clippy::disallowed_methods, reason = "a test reads its cases")]
 
 use serde_json::{Map, Value, json};
 use std::{fs, path::Path};

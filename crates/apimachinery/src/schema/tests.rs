@@ -1,3 +1,5 @@
+//! Tables for `schema`.
+
 use super::*;
 use serde_json::json;
 

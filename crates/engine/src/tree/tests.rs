@@ -1,3 +1,5 @@
+//! Tables for `tree`.
+
 use super::*;
 use crate::types::{Diff, Tracking};
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
 //! Reading the recorded cases that lie beside the repository.
+#![allow(clippy::disallowed_methods, reason = "a test reads its cases")]
 
 use serde_json::Value;
 use std::path::PathBuf;

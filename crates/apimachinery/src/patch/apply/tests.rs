@@ -1,3 +1,5 @@
+//! Tables for `apply`.
+
 use super::*;
 use crate::{gvk::Gvk, schema};
 use serde_json::json;

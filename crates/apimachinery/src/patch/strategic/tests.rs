@@ -1,3 +1,5 @@
+//! Tables for `strategic`.
+
 use super::*;
 use crate::{gvk::Gvk, patch::three_way, schema};
 use serde_json::json;

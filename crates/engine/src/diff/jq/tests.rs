@@ -1,3 +1,5 @@
+//! Tables for `jq`.
+
 use super::Paths;
 use serde_json::{Value, json};
 
