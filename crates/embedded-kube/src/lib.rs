@@ -121,6 +121,7 @@ impl EmbeddedKube {
         if let Err(status) = self.registry.durable(self.registry.revision()).await {
             tracing::error!(%status, "the last writes may be lost");
         }
+        self.registry.close().await;
     }
 }
 

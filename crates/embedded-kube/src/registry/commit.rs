@@ -3,7 +3,7 @@
 //! Main type: [`Committer`]. It knows revisions and bytes, not objects.
 
 use crate::store::{Store, Write};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use tokio::sync::watch;
 
@@ -17,20 +17,20 @@ struct Progress {
 /// The commit thread of a durable store; nothing for the store in memory.
 pub struct Committer {
     progress: Option<watch::Receiver<Progress>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Committer {
     /// The sender takes writes in revision order; dropping it ends the thread after the last batch.
     pub fn start(store: Arc<dyn Store>, revision: u64) -> (Self, Option<mpsc::Sender<Write>>) {
         if !store.is_durable() {
-            return (Self { progress: None, thread: None }, None);
+            return (Self { progress: None, thread: Mutex::new(None) }, None);
         }
         let (sender, receiver) = mpsc::channel();
         let (done, progress) = watch::channel(Progress { revision, failure: None });
         let thread = std::thread::Builder::new().name("store-commit".into()).spawn(move || run(store.as_ref(), &receiver, &done));
         let thread = thread.expect("the system can start a thread at start-up");
-        (Self { progress: Some(progress), thread: Some(thread) }, Some(sender))
+        (Self { progress: Some(progress), thread: Mutex::new(Some(thread)) }, Some(sender))
     }
 
     /// Returns when every write up to `revision` survives a crash.
@@ -45,9 +45,14 @@ impl Committer {
         }
     }
 
-    /// The thread to join after the sender was dropped.
-    pub fn take_thread(&mut self) -> Option<JoinHandle<()>> {
-        self.thread.take()
+    /// Waits for the thread after the sender was dropped; then the store is closed.
+    pub fn join(&self) {
+        let thread = self.thread.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            tracing::error!("the commit thread panicked");
+        }
     }
 }
 

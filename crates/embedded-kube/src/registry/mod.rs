@@ -103,6 +103,15 @@ impl Registry {
         self.inner.committer.durable(revision).await.map_err(Status::internal)
     }
 
+    /// Commits what is left and closes the store. Later writes are never acknowledged as durable.
+    pub async fn close(&self) {
+        self.lock().close();
+        let inner = self.inner.clone();
+        if tokio::task::spawn_blocking(move || inner.committer.join()).await.is_err() {
+            tracing::error!("the store was not closed in order");
+        }
+    }
+
     pub fn resource(&self, gvr: &Gvr) -> Result<Arc<Resource>, Status> {
         self.catalog().resource(&gvr.group, &gvr.version, &gvr.resource).cloned().ok_or_else(Status::no_such_path)
     }

@@ -88,6 +88,11 @@ impl State {
         Self { revision, start: revision, outbox, ..Self::default() }
     }
 
+    /// From now on nothing is handed to the store.
+    pub fn close(&mut self) {
+        self.outbox = None;
+    }
+
     /// Puts an object that was read from the store, without an event.
     pub fn load(&mut self, table: &str, stored: Stored) {
         let key = table_key(&stored.meta.namespace, &stored.meta.name);

@@ -75,7 +75,10 @@ pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>) 
                 let detail = "failed to allocate IP ".to_owned() + &asked + ": the provided network does not match the current range";
                 return Err(invalid(Cause::invalid("spec.clusterIPs", &json!([asked]), &detail)));
             }
-            if used.addresses.contains(&asked) {
+            // A second service of this name is refused for its name.
+            let key = format!("{}/{name}", object.namespace());
+            let is_own = used.services.get(&key).is_some_and(|(own, _)| *own == asked);
+            if used.addresses.contains(&asked) && !is_own {
                 let detail = format!("failed to allocate IP {asked}: provided IP is already allocated");
                 return Err(invalid(Cause::invalid("spec.clusterIPs", &json!([asked]), &detail)));
             }

@@ -1,11 +1,9 @@
 //! An acknowledged write survives `kill -9`: a child process writes and is killed, then its folder is opened.
 
-mod support;
-
+use crate::support::{get, post, start};
 use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use support::{get, post, start};
 use tiphys_embedded_kube::Data;
 
 const FOLDER: &str = "TIPHYS_TEST_FOLDER";
@@ -32,7 +30,7 @@ async fn what_was_acknowledged_is_there_after_a_kill() {
     let mut last_revision = 0;
     for round in 0..3 {
         let mut child = Command::new(std::env::current_exe().expect("this test"))
-            .args(["--exact", "writer", "--nocapture"])
+            .args(["--exact", "durability::writer", "--nocapture"])
             .env(FOLDER, folder.path().join(round.to_string()))
             .stdout(Stdio::piped())
             .spawn()

@@ -24,12 +24,10 @@ pub async fn send(router: &Router, method: &str, path: &str, media: &str, body: 
     (code, value)
 }
 
-#[allow(dead_code)]
 pub async fn get(router: &Router, path: &str) -> (u16, Value) {
     send(router, "GET", path, "application/json", &Value::Null).await
 }
 
-#[allow(dead_code)]
 pub async fn post(router: &Router, path: &str, body: &Value) -> (u16, Value) {
     send(router, "POST", path, "application/json", body).await
 }

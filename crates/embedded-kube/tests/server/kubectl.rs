@@ -1,10 +1,8 @@
 //! An unmodified kubectl against the server, over TLS. Skipped, aloud, where there is none (`KUBECTL` names another one).
 
-mod support;
-
+use crate::support::start;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use support::start;
 use tiphys_embedded_kube::Data;
 use tokio::net::TcpListener;
 

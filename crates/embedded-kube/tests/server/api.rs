@@ -1,11 +1,9 @@
 //! The API over its router: what clients rely on beyond single objects.
 
-mod support;
-
+use crate::support::{get, post, send, start};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use std::time::Duration;
-use support::{get, post, send, start};
 use tiphys_embedded_kube::Data;
 use tower::ServiceExt;
 
@@ -134,4 +132,27 @@ async fn owners_take_their_dependents_with_them() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("the owner is still there");
+}
+
+#[tokio::test]
+async fn a_restart_finds_everything_and_goes_on() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data = || Data::Dir(folder.path().to_owned());
+    let kube = start(data()).await;
+    let services = "/api/v1/namespaces/default/services";
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
+    let (_, first) = post(&kube.router(), services, &service).await;
+    kube.shutdown().await;
+    let kube = start(data()).await;
+    let (_, found) = get(&kube.router(), &format!("{services}/s")).await;
+    assert_eq!(found, first);
+    let mut other = service.clone();
+    other["metadata"]["name"] = json!("t");
+    let (_, second) = post(&kube.router(), services, &other).await;
+    assert_ne!(first["spec"]["clusterIP"], second["spec"]["clusterIP"]);
+    other["metadata"]["name"] = json!("u");
+    other["spec"]["clusterIP"] = first["spec"]["clusterIP"].clone();
+    let (code, answer) = post(&kube.router(), services, &other).await;
+    assert_eq!(code, 422, "{answer}");
+    kube.shutdown().await;
 }
