@@ -114,6 +114,8 @@ pub trait Store: Send + Sync + 'static {
     /// Those with the label `argocd.argoproj.io/secret-type` of this value.
     async fn secrets_of_type(&self, secret_type: &str) -> StoreResult<Vec<SecretRecord>>;
     async fn put_secret(&self, secret: &SecretRecord) -> StoreResult<()>;
+    /// Sets these values of a Secret that is there; the others stay.
+    async fn set_in_secret(&self, name: &str, values: &BTreeMap<String, Vec<u8>>) -> StoreResult<()>;
     async fn delete_secret(&self, name: &str) -> StoreResult<()>;
 
     async fn record_event(&self, event: EventRecord) -> StoreResult<()>;

@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::Mutex;
 
 const CONFIG_MAP: &str = "argocd-cm";
-const SECRET: &str = "argocd-secret";
+pub(crate) const SECRET: &str = "argocd-secret";
 const REMEMBER: Duration = Duration::from_secs(3);
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 

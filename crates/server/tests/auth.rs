@@ -133,3 +133,34 @@ async fn the_cookie_is_strict_and_forms_are_refused() {
         assert_eq!(world.send(form.body(Full::new(Bytes::from("{}"))).expect("a request")).await.status(), 415, "{kind}");
     }
 }
+
+#[tokio::test]
+async fn a_new_password_replaces_the_old_one() {
+    let world = World::start().await;
+    let change = async |current: &str, new: &str| {
+        let body = json!({"currentPassword": current, "newPassword": new});
+        let (status, body) = world.rest(Method::PUT, "/api/v1/account/password", Some(body)).await;
+        (status, body["error"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(change("wrong", "long enough").await, (400, "current password does not match".into()));
+    assert_eq!(change(PASSWORD, "short").await, (400, "New password does not match the following expression: ^.{8,32}$.".into()));
+    assert_eq!(change(PASSWORD, "long enough").await.0, 200);
+    let login = json!({"username": "admin", "password": "long enough"});
+    assert_eq!(world.rest(Method::POST, "/api/v1/session", Some(login)).await.0, 200);
+    let old = json!({"username": "admin", "password": PASSWORD});
+    assert_eq!(world.rest(Method::POST, "/api/v1/session", Some(old)).await.0, 401);
+}
+
+#[tokio::test]
+async fn a_changed_password_ends_sessions_from_before() {
+    let world = World::start().await;
+    assert_eq!(world.rest(Method::GET, "/api/v1/applications", None).await.0, 200);
+    let later = (jiff::Timestamp::now() + jiff::SignedDuration::from_mins(1)).to_string();
+    let changed = [("admin.passwordMtime".to_owned(), later.into_bytes())].into();
+    tiphys_server::ports::Store::set_in_secret(world.store.as_ref(), "argocd-secret", &changed).await.expect("stored");
+    // A login reads the settings anew.
+    let wrong = json!({"username": "admin", "password": "wrong"});
+    assert_eq!(world.rest(Method::POST, "/api/v1/session", Some(wrong)).await.0, 401);
+    let (status, body) = world.rest(Method::GET, "/api/v1/applications", None).await;
+    assert_eq!((status, body["error"].as_str()), (401, Some("invalid session: account password has changed since token issued")));
+}

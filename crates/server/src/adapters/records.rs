@@ -229,6 +229,12 @@ impl Store for RecordStore {
         Ok(())
     }
 
+    async fn set_in_secret(&self, name: &str, values: &BTreeMap<String, Vec<u8>>) -> StoreResult<()> {
+        let data: Map<String, Value> = values.iter().map(|(k, v)| (k.clone(), STANDARD.encode(v).into())).collect();
+        self.records.secrets.merge_patch(&self.records.namespace, name, &json!({"data": data})).await?;
+        Ok(())
+    }
+
     async fn delete_secret(&self, name: &str) -> StoreResult<()> {
         Ok(self.records.secrets.delete(&self.records.namespace, name, "", "").await?)
     }

@@ -16,6 +16,8 @@ use tokio::sync::Semaphore;
 /// The only account so far.
 pub const ADMIN: &str = "admin";
 const MAX_USERNAME: usize = 32;
+/// What a password must match unless argocd-cm says otherwise.
+pub const PASSWORD_PATTERN: &str = "^.{8,32}$";
 /// Password checks cost CPU by design; more at once would starve everything else.
 const CONCURRENT_CHECKS: usize = 4;
 /// A browser's session is renewed when less than this is left.
@@ -80,6 +82,41 @@ impl Auth {
         }
         self.limits.succeeded(username, source);
         self.issue(&settings.signing_key, username, settings.session_seconds, now)
+    }
+
+    /// The values of argocd-secret that make this the password; sessions from before then end. `current` must be the caller's own password.
+    pub async fn change_password(
+        &self,
+        caller: &Caller,
+        current: &str,
+        new: &str,
+        now: Timestamp,
+    ) -> Result<BTreeMap<String, Vec<u8>>, ApiError> {
+        let (username, source) = (caller.username(), caller.source);
+        if !self.limits.allowed(username, source, now) {
+            return Err(ApiError::unauthenticated("Invalid username or password"));
+        }
+        let settings = self.settings.fresh().await?;
+        if !password::verify(current.to_owned(), settings.admin_password_hash.clone()).await {
+            self.limits.failed(username, source, now);
+            return Err(ApiError::invalid("current password does not match"));
+        }
+        let pattern = match settings.value("passwordPattern") {
+            "" => PASSWORD_PATTERN,
+            own => own,
+        };
+        let allowed = regex::Regex::new(pattern)
+            .map_err(|e| ApiError::internal(format!("argocd-cm: passwordPattern is no regular expression: {e}")))?
+            .is_match(new);
+        if !allowed {
+            return Err(ApiError::invalid(format!("New password does not match the following expression: {pattern}.")));
+        }
+        let text = new.to_owned();
+        let hashed = tokio::task::spawn_blocking(move || hash_password(&text)).await;
+        let hash = hashed.map_err(|_| ApiError::internal("the password could not be hashed"))??;
+        let changed = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let values = [("admin.password", hash), ("admin.passwordMtime", changed)];
+        Ok(values.into_iter().map(|(key, value)| (key.to_owned(), value.into_bytes())).collect())
     }
 
     fn issue(&self, key: &[u8], account: &str, seconds: i64, now: Timestamp) -> Result<String, ApiError> {

@@ -6,7 +6,9 @@ use crate::{
     server::State,
 };
 use std::sync::Arc;
-use tiphys_api::rpc::account::{Account, AccountsList, CanIRequest, CanIResponse, GetAccountRequest, ListAccountRequest};
+use tiphys_api::rpc::account::{
+    Account, AccountsList, CanIRequest, CanIResponse, GetAccountRequest, ListAccountRequest, UpdatePasswordRequest, UpdatePasswordResponse,
+};
 
 const RESOURCES: [&str; 12] = [
     "clusters",
@@ -49,4 +51,14 @@ pub async fn get(state: Arc<State>, _: Caller, q: GetAccountRequest) -> Result<A
         return Err(e.context(&format!("failed to get account {}", q.name)));
     }
     admin(&state).await
+}
+
+pub async fn update_password(state: Arc<State>, caller: Caller, q: UpdatePasswordRequest) -> Result<UpdatePasswordResponse, ApiError> {
+    if !q.name.is_empty() && q.name != ADMIN {
+        return Err(ApiError::not_found(format!("account '{}' does not exist", q.name)));
+    }
+    let values = state.auth.change_password(&caller, &q.current_password, &q.new_password, jiff::Timestamp::now()).await?;
+    state.store.set_in_secret(crate::settings::SECRET, &values).await?;
+    tracing::info!(user = caller.username(), "the password of admin was changed");
+    Ok(UpdatePasswordResponse {})
 }

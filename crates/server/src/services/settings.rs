@@ -47,7 +47,7 @@ pub async fn get(state: Arc<State>, caller: Caller, _: SettingsQuery) -> Result<
         reply.ui_banner_permanent = settings.flag("ui.bannerpermanent");
         reply.ui_banner_position = text("ui.bannerposition");
         reply.controller_namespace.clone_from(&state.options.namespace);
-        reply.password_pattern = or(settings.value("passwordPattern"), "^.{8,32}$");
+        reply.password_pattern = or(settings.value("passwordPattern"), crate::auth::PASSWORD_PATTERN);
     }
     Ok(reply)
 }

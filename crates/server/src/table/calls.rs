@@ -17,7 +17,7 @@ fn small() -> Vec<Call> {
         unary("cluster.SettingsService/Get", &["GET /api/v1/settings"], settings::get).public(),
         unary("cluster.SettingsService/GetPlugins", &["GET /api/v1/settings/plugins"], settings::plugins),
         unary("account.AccountService/CanI", &["GET /api/v1/account/can-i/{resource}/{action}/{subresource=**}"], account::can_i),
-        missing("account.AccountService/UpdatePassword", &["PUT /api/v1/account/password *"]),
+        unary("account.AccountService/UpdatePassword", &["PUT /api/v1/account/password *"], account::update_password),
         unary("account.AccountService/ListAccounts", &["GET /api/v1/account"], account::list),
         unary("account.AccountService/GetAccount", &["GET /api/v1/account/{name}"], account::get),
         missing("account.AccountService/CreateToken", &["POST /api/v1/account/{name}/token *"]),

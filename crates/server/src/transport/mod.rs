@@ -1,6 +1,7 @@
 //! How requests come in: connections and TLS (`listen`, `tls`), gRPC and gRPC-web (`grpc`), REST (`rest`). Knows the
 //! table, but no call by name.
 
+mod fields;
 mod grpc;
 pub mod listen;
 mod rest;

@@ -1,7 +1,7 @@
 //! REST: path, query and body become the request message of the call in the table; its reply is JSON, streams are JSON
 //! lines or server-sent events. Behaves as grpc-gateway does for Argo CD.
 
-use super::{MAX_REQUEST, session};
+use super::{MAX_REQUEST, fields::Fields, session};
 use crate::{
     ApiError, Code, assets,
     auth::Caller,
@@ -54,8 +54,12 @@ async fn answer(state: &Arc<State>, source: IpAddr, parts: &Parts, body: Body) -
     let handler = call.handler.as_ref().ok_or_else(|| Call::missing(&call.rpc))?;
     let mut message = read_body(rest, body).await?;
     let query = parts.uri.query().unwrap_or_default();
+    let mut fields = None;
     for (name, value) in query.split('&').filter(|p| !p.is_empty()).map(|p| p.split_once('=').unwrap_or((p, ""))) {
-        add(&mut message, &form_decode(name), form_decode(value));
+        match form_decode(name).as_str() {
+            "fields" => fields = Fields::parse(&form_decode(value)),
+            name => add(&mut message, name, form_decode(value)),
+        }
     }
     for (name, value) in bindings {
         set(&mut message, &name, value);
@@ -65,7 +69,7 @@ async fn answer(state: &Arc<State>, source: IpAddr, parts: &Parts, body: Body) -
         None => None,
     };
     let reply = handler(state.clone(), caller.clone(), CallRequest::Json(Value::Object(message))).await?;
-    let mut response = respond(parts, reply);
+    let mut response = respond(parts, select(reply, fields));
     if let Some(token) = session_token(call, &caller, &mut response, renewed).await? {
         let cookie = session::cookie(state, &token);
         response.headers_mut().extend(cookie.map(|value| (header::SET_COOKIE, value)));
@@ -148,6 +152,15 @@ fn json(status: StatusCode, body: Vec<u8>) -> Response<Body> {
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
+}
+
+/// The parts of the reply that were asked for.
+fn select(reply: Reply, fields: Option<Fields>) -> Reply {
+    match (reply, fields) {
+        (reply, None) => reply,
+        (Reply::One(message), Some(fields)) => Reply::One(fields.apply(&message)),
+        (Reply::Stream(messages), Some(fields)) => Reply::Stream(messages.map(move |m| m.map(|m| fields.apply(&m))).boxed()),
+    }
 }
 
 fn respond(parts: &Parts, reply: Reply) -> Response<Body> {

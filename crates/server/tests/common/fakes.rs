@@ -170,6 +170,13 @@ impl Store for FakeStore {
         Ok(())
     }
 
+    async fn set_in_secret(&self, name: &str, values: &BTreeMap<String, Vec<u8>>) -> StoreResult<()> {
+        let mut inner = self.lock();
+        let secret = inner.secrets.get_mut(name).ok_or_else(|| StoreError::NotFound("not found".into()))?;
+        secret.data.extend(values.clone());
+        Ok(())
+    }
+
     async fn delete_secret(&self, name: &str) -> StoreResult<()> {
         self.lock().secrets.remove(name).map(drop).ok_or_else(|| StoreError::NotFound("not found".into()))
     }
