@@ -21,12 +21,13 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Up(Box<roles::up::UpArgs>),
+    ControlPlane(Box<roles::control_plane::ControlPlaneArgs>),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let filter = tracing_subscriber::EnvFilter::try_new(&cli.loglevel).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init();
     // One provider for every TLS connection of the process; it fails only when one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
     let result = runtime.block_on(async {
         match cli.command {
             Command::Up(args) => roles::up::run(*args).await,
+            Command::ControlPlane(args) => roles::control_plane::run(*args).await,
         }
     });
     match result {

@@ -1,4 +1,6 @@
 //! The roles of the program: what runs until it is stopped.
 
-pub mod page;
+pub mod control_plane;
+mod page;
 pub mod up;
+pub mod wire;

@@ -1,7 +1,7 @@
 //! `tiphys up`: everything in one process, then a live table until all is Synced and Healthy.
 
 mod args;
-mod bootstrap;
+pub mod bootstrap;
 mod data;
 mod examples;
 mod table;
@@ -9,19 +9,15 @@ mod workload;
 
 pub use args::UpArgs;
 
-use crate::roles::page;
+use super::wire::ControlPlane;
 use anyhow::{Context, bail};
 use data::DataFolder;
-use std::{collections::BTreeSet, net::Ipv4Addr, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, net::Ipv4Addr, time::Duration};
 use table::{Row, Table};
-use tiphys_cluster::{AppStates, Cluster, ConnectOptions, Records, RecordsOptions, clusters::Clusters};
+use tiphys_cluster::{Cluster, ConnectOptions, Records};
 use tiphys_controllers::application;
 use tiphys_embedded_kube::{Data, EmbeddedKube, Options as KubeOptions, sim::SimOptions};
-use tiphys_repo::Repos;
-use tiphys_server::{
-    Deps, Options as ServerOptions, Server, Tls, VersionInfo,
-    adapters::{ClusterLive, GitSources, RecordStore},
-};
+use tiphys_server::Tls;
 use tokio::{net::TcpListener, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -73,31 +69,20 @@ async fn start(args: &UpArgs) -> anyhow::Result<Running> {
     let shutdown = CancellationToken::new();
     let (cluster, kube, kubeconfig) = connect(args, &data).await?;
     let password = bootstrap::run(&cluster, NAMESPACE).await?;
-    let records = Records::start(cluster.clone(), RecordsOptions::new(NAMESPACE));
-    records.wait_ready().await?;
-    let clusters = Clusters::new(cluster, records.clone());
-    let states = AppStates::new();
-    let repos = Repos::new(data.folder("repositories")?);
+    let plane = ControlPlane::start(cluster, NAMESPACE, data.folder("repositories")?, true).await?;
     let tls = if args.tls { Tls::SelfSigned(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]) } else { Tls::Off };
     let scheme = if args.tls { "https" } else { "http" };
     let url = format!("{scheme}://{}", listener.local_addr()?);
-    let server = Server::new(Deps {
-        store: Arc::new(RecordStore::new(records.clone())),
-        live: Arc::new(ClusterLive::new(records.clone(), clusters.clone(), states.clone())),
-        sources: Arc::new(GitSources::new(repos.clone(), records.clone())),
-        assets: page::assets(),
-        options: ServerOptions { namespace: NAMESPACE.to_owned(), version: version(), secure_cookie: args.tls, ..ServerOptions::default() },
-    });
+    let (server, controller) = (plane.server(args.tls, ""), plane.controller(WORKERS));
     let mut tasks = JoinSet::new();
     let stop = shutdown.clone();
     tasks.spawn(async move { server.serve(listener, tls, stop).await.context("the API server ended") });
-    let dependencies = application::Dependencies { records: records.clone(), clusters, repos, states, workers: WORKERS };
     let stop = shutdown.clone();
     tasks.spawn(async move {
-        application::run(dependencies, stop).await;
+        application::run(controller, stop).await;
         Ok(())
     });
-    Ok(Running { records, shutdown, tasks, kube, url, kubeconfig, password, data })
+    Ok(Running { records: plane.records, shutdown, tasks, kube, url, kubeconfig, password, data })
 }
 
 /// The cluster: the embedded one, or that of the kubeconfig.
@@ -115,16 +100,6 @@ async fn connect(args: &UpArgs, data: &DataFolder) -> anyhow::Result<(Cluster, O
     kube.serve(listener);
     let cluster = Cluster::connect_in_process(kube.router(), tiphys_api::constants::IN_CLUSTER).await?;
     Ok((cluster, Some(kube), Some(path)))
-}
-
-/// What `version` shows.
-pub fn version() -> VersionInfo {
-    VersionInfo {
-        version: format!("v{}", env!("CARGO_PKG_VERSION")),
-        git_commit: env!("TIPHYS_COMMIT").to_owned(),
-        platform: env!("TIPHYS_TARGET").to_owned(),
-        ..VersionInfo::default()
-    }
 }
 
 /// Shows the table until every Application is well; with `--once` not longer than its timeout.

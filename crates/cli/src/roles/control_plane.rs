@@ -1,0 +1,93 @@
+//! `tiphys control-plane`: controller, API and page in one process, for a cluster; what `tiphys up` does without its demonstration.
+
+use super::{up::bootstrap, wire::ControlPlane};
+use anyhow::Context;
+use clap::Args;
+use std::{net::IpAddr, path::PathBuf};
+use tiphys_cluster::{Cluster, ConnectOptions, Source};
+use tiphys_controllers::application;
+use tiphys_server::Tls;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// Run the Application controller, the API and the page for a cluster
+#[derive(Args, Debug)]
+pub struct ControlPlaneArgs {
+    /// Kubeconfig of the cluster [default: the service account of the pod]
+    #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig
+    #[arg(long, value_name = "C")]
+    context: Option<String>,
+    /// Namespace of Applications, projects and settings
+    #[arg(long, default_value = "argocd", env = "ARGOCD_NAMESPACE")]
+    namespace: String,
+    /// Address to listen on
+    #[arg(long, default_value = "0.0.0.0", env = "ARGOCD_SERVER_LISTEN_ADDRESS")]
+    address: IpAddr,
+    /// Port of API and page
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    /// Serve without TLS, as behind a proxy that ends it
+    #[arg(long, env = "ARGOCD_SERVER_INSECURE")]
+    insecure: bool,
+    /// Path prefix that a proxy keeps
+    #[arg(long, default_value = "", env = "ARGOCD_SERVER_ROOTPATH")]
+    rootpath: String,
+    /// Applications looked at at once
+    #[arg(long, default_value_t = 20, env = "ARGOCD_APPLICATION_CONTROLLER_STATUS_PROCESSORS")]
+    status_processors: usize,
+    /// Folder for copies of repositories
+    #[arg(long, default_value = "/tmp/tiphys-repositories")]
+    repositories: PathBuf,
+    /// Create CRDs, settings and the admin password if they are missing; the password is printed once
+    #[arg(long)]
+    bootstrap: bool,
+}
+
+/// Runs until it is told to stop.
+pub async fn run(args: ControlPlaneArgs) -> anyhow::Result<()> {
+    let options = match &args.kubeconfig {
+        Some(path) => ConnectOptions::kubeconfig(Some(path.clone()), args.context.clone()),
+        None => ConnectOptions::new(Source::InCluster),
+    };
+    let cluster = Cluster::connect(options).await?;
+    if args.bootstrap
+        && let Some(password) = bootstrap::run(&cluster, &args.namespace).await?
+    {
+        println!("admin password: {password}");
+    }
+    let plane = ControlPlane::start(cluster, &args.namespace, args.repositories.clone(), false).await?;
+    let listener = TcpListener::bind((args.address, args.port)).await.with_context(|| format!("port {} cannot be opened; choose another with --port", args.port))?;
+    let tls = if args.insecure { Tls::Off } else { tls_of(&plane) };
+    let shutdown = CancellationToken::new();
+    let server = plane.server(!args.insecure, &args.rootpath);
+    let (stop, controller) = (shutdown.clone(), plane.controller(args.status_processors));
+    let controller = tokio::spawn(application::run(controller, stop));
+    let stop = shutdown.clone();
+    let api = tokio::spawn(async move { server.serve(listener, tls, stop).await });
+    tracing::info!(port = args.port, "serving");
+    terminated().await?;
+    shutdown.cancel();
+    controller.await?;
+    api.await??;
+    Ok(())
+}
+
+/// The certificate of argocd-secret, else one of our own.
+fn tls_of(plane: &ControlPlane) -> Tls {
+    let settings = plane.records.settings();
+    let text = |key: &str| settings.secret.get(key).and_then(|s| s.text()).map(str::to_owned);
+    match (text("tls.crt"), text("tls.key")) {
+        (Some(chain), Some(key)) => Tls::Pem { chain, key },
+        _ => Tls::SelfSigned(["localhost", "argocd-server", "127.0.0.1"].map(str::to_owned).into()),
+    }
+}
+
+async fn terminated() -> anyhow::Result<()> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        result = tokio::signal::ctrl_c() => Ok(result?),
+    }
+}

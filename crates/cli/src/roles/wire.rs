@@ -1,0 +1,65 @@
+//! How the parts of the control plane are put together, the same for every role.
+
+use super::page;
+use std::{path::PathBuf, sync::Arc};
+use tiphys_cluster::{AppStates, Cluster, Records, RecordsOptions, clusters::Clusters};
+use tiphys_controllers::application;
+use tiphys_repo::{RepoOptions, Repos};
+use tiphys_server::{
+    Deps, Options, Server, VersionInfo,
+    adapters::{ClusterLive, GitSources, RecordStore},
+};
+
+/// What controller and API share within a process.
+pub struct ControlPlane {
+    pub records: Records,
+    clusters: Clusters,
+    states: AppStates,
+    repos: Repos,
+}
+
+impl ControlPlane {
+    /// Starts following the records of a cluster and waits until they are known.
+    ///
+    /// `local_repositories`: whether Applications may name folders of this machine, as `tiphys up` lets them.
+    pub async fn start(cluster: Cluster, namespace: &str, repositories: PathBuf, local_repositories: bool) -> anyhow::Result<Self> {
+        let records = Records::start(cluster.clone(), RecordsOptions::new(namespace));
+        records.wait_ready().await?;
+        let clusters = Clusters::new(cluster, records.clone());
+        let options = RepoOptions { allow_local: local_repositories, ..RepoOptions::default() };
+        Ok(Self { records, clusters, states: AppStates::new(), repos: Repos::with_options(repositories, options) })
+    }
+
+    /// The API.
+    pub fn server(&self, secure_cookie: bool, root_path: &str) -> Server {
+        let namespace = self.records.namespace.clone();
+        Server::new(Deps {
+            store: Arc::new(RecordStore::new(self.records.clone())),
+            live: Arc::new(ClusterLive::new(self.records.clone(), self.clusters.clone(), self.states.clone())),
+            sources: Arc::new(GitSources::new(self.repos.clone(), self.records.clone())),
+            assets: page::assets(),
+            options: Options { namespace, version: version(), secure_cookie, root_path: root_path.to_owned(), ..Options::default() },
+        })
+    }
+
+    /// What the Application controller works with.
+    pub fn controller(&self, workers: usize) -> application::Dependencies {
+        application::Dependencies {
+            records: self.records.clone(),
+            clusters: self.clusters.clone(),
+            repos: self.repos.clone(),
+            states: self.states.clone(),
+            workers,
+        }
+    }
+}
+
+/// What `version` shows.
+pub fn version() -> VersionInfo {
+    VersionInfo {
+        version: format!("v{}", env!("CARGO_PKG_VERSION")),
+        git_commit: env!("TIPHYS_COMMIT").to_owned(),
+        platform: env!("TIPHYS_TARGET").to_owned(),
+        ..VersionInfo::default()
+    }
+}
