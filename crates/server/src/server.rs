@@ -5,6 +5,7 @@ use crate::{
     auth::{Auth, Limits},
     index::Index,
     ports::{Live, Sources, Store},
+    services::repository::Connections,
     settings::SettingsCache,
     transport,
 };
@@ -67,6 +68,7 @@ pub struct State {
     pub settings: Arc<SettingsCache>,
     pub auth: Auth,
     pub index: Index,
+    pub(crate) connections: Connections,
     pub options: Options,
     pub table: Table,
     pub assets: Assets,
@@ -93,6 +95,7 @@ impl Server {
             sources: deps.sources,
             settings,
             index: Index::default(),
+            connections: Connections::default(),
             options: deps.options,
             table: Table::new(),
             assets: deps.assets,

@@ -164,3 +164,12 @@ async fn a_changed_password_ends_sessions_from_before() {
     let (status, body) = world.rest(Method::GET, "/api/v1/applications", None).await;
     assert_eq!((status, body["error"].as_str()), (401, Some("invalid session: account password has changed since token issued")));
 }
+
+#[tokio::test]
+async fn strangers_cannot_send_much() {
+    let mut world = World::start().await;
+    world.token.clear();
+    let (status, body) = world.rest(Method::POST, "/api/v1/session", Some(json!({"username": "x".repeat(100_000)}))).await;
+    assert_eq!(status, 400, "{body}");
+    assert!(body["error"].as_str().expect("text").contains("cannot read the body"), "{body}");
+}

@@ -1,14 +1,15 @@
 //! gRPC and gRPC-web: framing and status by tonic, one codec of bytes for all calls. The table does the rest.
 
-use super::{MAX_REQUEST, session};
+use super::{MAX_PUBLIC_REQUEST, max_request, session};
 use crate::{
     ApiError,
+    auth::Caller,
     server::State,
     table::{Call, Reply, Request as CallRequest},
 };
 use bytes::{Buf, BufMut, Bytes};
 use futures::{StreamExt as _, future::BoxFuture, stream::BoxStream};
-use http::{HeaderMap, Request, Response};
+use http::{Request, Response};
 use std::{convert::Infallible, net::IpAddr, sync::Arc};
 use tonic::{
     Status,
@@ -60,17 +61,15 @@ impl Decoder for Raw {
 #[derive(Clone)]
 struct Invoke {
     state: Arc<State>,
-    source: IpAddr,
-    headers: HeaderMap,
+    caller: Caller,
     rpc: String,
 }
 
 impl Invoke {
     async fn run(self, message: Bytes) -> Result<Reply, ApiError> {
         let call = self.state.table.by_rpc(&self.rpc);
-        let caller = session::check(&self.state, self.source, &self.headers, call).await?;
         let handler = call.and_then(|c| c.handler.as_ref()).ok_or_else(|| Call::missing(&self.rpc))?;
-        handler(self.state.clone(), caller, CallRequest::Proto(message)).await
+        handler(self.state.clone(), self.caller, CallRequest::Proto(message)).await
     }
 }
 
@@ -110,14 +109,21 @@ const HEALTH: &str = "/grpc.health.v1.Health/Check";
 
 pub async fn handle(state: Arc<State>, source: IpAddr, request: Request<Body>) -> Response<Body> {
     let rpc = request.uri().path().to_owned();
-    let mut grpc = Grpc::new(Raw).max_decoding_message_size(MAX_REQUEST).max_encoding_message_size(usize::MAX);
+    let mut grpc = Grpc::new(Raw).max_encoding_message_size(usize::MAX);
     if rpc == HEALTH {
         // HealthCheckResponse{status: SERVING}
         let serving = tower::service_fn(|_: tonic::Request<Bytes>| async { Ok::<_, Status>(tonic::Response::new(vec![8u8, 1])) });
-        return grpc.unary(serving, request).await;
+        return grpc.max_decoding_message_size(MAX_PUBLIC_REQUEST).unary(serving, request).await;
     }
-    let streams = state.table.by_rpc(&rpc).is_some_and(|c| c.streams);
-    let invoke = Invoke { headers: request.headers().clone(), state, source, rpc };
+    let call = state.table.by_rpc(&rpc);
+    let streams = call.is_some_and(|c| c.streams);
+    // Before anything of the message is read.
+    let caller = match session::check(&state, source, request.headers(), call).await {
+        Ok(caller) => caller,
+        Err(e) => return Status::from(e).into_http(),
+    };
+    grpc = grpc.max_decoding_message_size(max_request(&caller));
+    let invoke = Invoke { caller, state, rpc };
     if streams { grpc.server_streaming(invoke, request).await } else { grpc.unary(invoke, request).await }
 }
 

@@ -1,5 +1,5 @@
 //! How requests come in: connections and TLS (`listen`, `tls`), gRPC and gRPC-web (`grpc`), REST (`rest`). Knows the
-//! table, but no call by name.
+//! table, but no call by name except login and logout, whose token is also a cookie.
 
 mod fields;
 mod grpc;
@@ -8,13 +8,19 @@ mod rest;
 mod session;
 pub mod tls;
 
-use crate::{assets, server::State};
+use crate::{assets, auth::Caller, server::State};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use std::{convert::Infallible, net::IpAddr, sync::Arc};
 use tonic::body::Body;
 
 /// A request message has at most this many bytes, in either encoding.
 const MAX_REQUEST: usize = 16 * 1024 * 1024;
+/// Of somebody who is not logged in.
+const MAX_PUBLIC_REQUEST: usize = 64 * 1024;
+
+fn max_request(caller: &Caller) -> usize {
+    if caller.logged_in() { MAX_REQUEST } else { MAX_PUBLIC_REQUEST }
+}
 
 /// Answers one request of any kind.
 async fn handle(state: Arc<State>, source: IpAddr, mut request: Request<Body>) -> Result<Response<Body>, Infallible> {

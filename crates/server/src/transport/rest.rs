@@ -1,10 +1,9 @@
 //! REST: path, query and body become the request message of the call in the table; its reply is JSON, streams are JSON
 //! lines or server-sent events. Behaves as grpc-gateway does for Argo CD.
 
-use super::{MAX_REQUEST, fields::Fields, session};
+use super::{fields::Fields, max_request, session};
 use crate::{
     ApiError, Code, assets,
-    auth::Caller,
     server::State,
     table::{BodyOf, Call, Reply, Request as CallRequest, Rest},
 };
@@ -52,7 +51,7 @@ async fn answer(state: &Arc<State>, source: IpAddr, parts: &Parts, body: Body) -
     };
     let caller = session::caller(state, source, &parts.headers, call.access).await?;
     let handler = call.handler.as_ref().ok_or_else(|| Call::missing(&call.rpc))?;
-    let mut message = read_body(rest, body).await?;
+    let mut message = read_body(rest, body, max_request(&caller)).await?;
     let query = parts.uri.query().unwrap_or_default();
     let mut fields = None;
     for (name, value) in query.split('&').filter(|p| !p.is_empty()).map(|p| p.split_once('=').unwrap_or((p, ""))) {
@@ -68,9 +67,9 @@ async fn answer(state: &Arc<State>, source: IpAddr, parts: &Parts, body: Body) -
         Some(claims) => state.auth.renewed(claims, Timestamp::now()).await,
         None => None,
     };
-    let reply = handler(state.clone(), caller.clone(), CallRequest::Json(Value::Object(message))).await?;
+    let reply = handler(state.clone(), caller, CallRequest::Json(Value::Object(message))).await?;
     let mut response = respond(parts, select(reply, fields));
-    if let Some(token) = session_token(call, &caller, &mut response, renewed).await? {
+    if let Some(token) = session_token(call, &mut response, renewed).await? {
         let cookie = session::cookie(state, &token);
         response.headers_mut().extend(cookie.map(|value| (header::SET_COOKIE, value)));
     }
@@ -78,12 +77,7 @@ async fn answer(state: &Arc<State>, source: IpAddr, parts: &Parts, body: Body) -
 }
 
 /// The token to put into the cookie: after a login, a logout, or when it was renewed.
-async fn session_token(
-    call: &Call,
-    _: &Caller,
-    response: &mut Response<Body>,
-    renewed: Option<String>,
-) -> Result<Option<String>, ApiError> {
+async fn session_token(call: &Call, response: &mut Response<Body>, renewed: Option<String>) -> Result<Option<String>, ApiError> {
     match call.rpc.as_str() {
         LOGOUT => Ok(Some(String::new())),
         LOGIN => {
@@ -97,12 +91,11 @@ async fn session_token(
     }
 }
 
-async fn read_body(rest: &Rest, body: Body) -> Result<Map<String, Value>, ApiError> {
+async fn read_body(rest: &Rest, body: Body, limit: usize) -> Result<Map<String, Value>, ApiError> {
     if rest.body == BodyOf::None {
         return Ok(Map::new());
     }
-    let bytes =
-        Limited::new(body, MAX_REQUEST).collect().await.map_err(|e| ApiError::invalid(format!("cannot read the body: {e}")))?.to_bytes();
+    let bytes = Limited::new(body, limit).collect().await.map_err(|e| ApiError::invalid(format!("cannot read the body: {e}")))?.to_bytes();
     if bytes.is_empty() {
         return Ok(Map::new());
     }

@@ -1,7 +1,9 @@
 //! repository.RepositoryService.
 
+mod connections;
 mod secrets;
 
+pub use connections::Connections;
 pub use secrets::{repository, stored};
 
 use crate::{ApiError, Code, auth::Caller, server::State};
@@ -43,7 +45,18 @@ pub fn sanitized(r: Repository) -> Repository {
     }
 }
 
-async fn connection(state: &State, repository: &Repository) -> ConnectionState {
+/// Whether the repository answers; an answer is good for a while, unless `fresh` is wanted.
+async fn connection(state: &State, repository: &Repository, fresh: bool) -> ConnectionState {
+    let key = (repository.project.clone(), repository.repo.clone());
+    if !fresh && let Some(known) = state.connections.get(&key) {
+        return known;
+    }
+    let found = connect(state, repository).await;
+    state.connections.put(key, found.clone());
+    found
+}
+
+async fn connect(state: &State, repository: &Repository) -> ConnectionState {
     let tested = match secrets::with_inherited(state, repository.clone()).await {
         Ok(repository) => state.sources.test(&repository).await,
         Err(e) => Err(e),
@@ -55,12 +68,12 @@ async fn connection(state: &State, repository: &Repository) -> ConnectionState {
     ConnectionState { status: status.into(), message, attempted_at: Some(Timestamp::now().into()) }
 }
 
-pub async fn list(state: Arc<State>, _: Caller, _: RepoQuery) -> Result<RepositoryList, ApiError> {
+pub async fn list(state: Arc<State>, _: Caller, q: RepoQuery) -> Result<RepositoryList, ApiError> {
     let repositories = stored(&state).await?;
     let connected = futures::stream::iter(repositories).map(|repository| {
         let state = state.clone();
         async move {
-            let connection_state = connection(&state, &repository).await;
+            let connection_state = connection(&state, &repository, q.force_refresh).await;
             Repository { connection_state, ..sanitized(repository) }
         }
     });
@@ -83,7 +96,7 @@ async fn find(state: &State, q: &RepoQuery) -> Result<(crate::ports::SecretRecor
 
 pub async fn get(state: Arc<State>, _: Caller, q: RepoQuery) -> Result<Repository, ApiError> {
     let (_, found) = find(&state, &q).await?;
-    let connection_state = connection(&state, &found).await;
+    let connection_state = connection(&state, &found, q.force_refresh).await;
     Ok(Repository { connection_state, ..sanitized(found) })
 }
 
@@ -120,6 +133,7 @@ pub async fn create(state: Arc<State>, _: Caller, q: RepoCreateRequest) -> Resul
             return Err(ApiError::invalid("existing repository spec is different, use upsert flag to force update"));
         }
     }
+    state.connections.forget();
     state.store.put_secret(&secrets::secret_of(&repository, existing.map(|(secret, _)| secret))).await?;
     Ok(brief(&repository))
 }
@@ -128,12 +142,14 @@ pub async fn update(state: Arc<State>, _: Caller, q: RepoUpdateRequest) -> Resul
     let repository = checked(q.repo)?;
     let query = RepoQuery { repo: repository.repo.clone(), app_project: repository.project.clone(), ..Default::default() };
     let (secret, _) = find(&state, &query).await?;
+    state.connections.forget();
     state.store.put_secret(&secrets::secret_of(&repository, Some(secret))).await?;
     Ok(brief(&repository))
 }
 
 pub async fn delete(state: Arc<State>, _: Caller, q: RepoQuery) -> Result<RepoResponse, ApiError> {
     let (secret, _) = find(&state, &q).await?;
+    state.connections.forget();
     state.store.delete_secret(&secret.name).await?;
     Ok(RepoResponse {})
 }

@@ -1,0 +1,43 @@
+//! Whether repositories answered when they were last asked: a list must not contact each of them every time.
+
+use std::{
+    collections::HashMap,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+use tiphys_api::cluster::ConnectionState;
+
+/// What failed may work soon; what worked will for longer.
+const GOOD_FOR: Duration = Duration::from_secs(600);
+const BAD_FOR: Duration = Duration::from_secs(30);
+
+/// Project and URL.
+type Key = (String, String);
+
+/// The last answers.
+#[derive(Default)]
+pub struct Connections(Mutex<HashMap<Key, (Instant, ConnectionState)>>);
+
+impl Connections {
+    /// None when it is too old.
+    pub fn get(&self, key: &Key) -> Option<ConnectionState> {
+        let known = self.0.lock().ok()?;
+        let (at, state) = known.get(key)?;
+        let lasts = if state.status == "Successful" { GOOD_FOR } else { BAD_FOR };
+        (at.elapsed() < lasts).then(|| state.clone())
+    }
+
+    pub fn put(&self, key: Key, state: ConnectionState) {
+        if let Ok(mut known) = self.0.lock() {
+            known.retain(|_, (at, _)| at.elapsed() < GOOD_FOR);
+            known.insert(key, (Instant::now(), state));
+        }
+    }
+
+    /// A repository was changed.
+    pub fn forget(&self) {
+        if let Ok(mut known) = self.0.lock() {
+            known.clear();
+        }
+    }
+}
