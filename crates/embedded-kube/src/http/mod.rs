@@ -9,6 +9,7 @@ mod list;
 mod negotiate;
 mod object;
 mod openapi;
+mod openapi_binary;
 mod query;
 mod review;
 mod route;

@@ -1,13 +1,13 @@
 //! OpenAPI documents, generated from the schema table and the definitions of custom resources, and kept until those change.
 //!
-//! Main type: [`OpenApi`]. Only JSON is offered: a client that insists on protobuf gets 406.
+//! Main type: [`OpenApi`]. Version 3 is offered as JSON only: a client that insists on protobuf gets 406.
 
-use super::{Shared, bytes_response, json_response};
+use super::{Shared, bytes_response, json_response, openapi_binary};
 use crate::catalog::{Catalog, Resource};
 use crate::status::Status;
 use axum::body::Body;
 use bytes::Bytes;
-use http::header::ACCEPT;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Response};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -21,12 +21,12 @@ use tiphys_apimachinery::schema::{self, ListType, MapType, ScalarKind, TypeKind,
 pub struct OpenApi(Mutex<HashMap<String, (String, Bytes)>>);
 
 impl OpenApi {
-    fn document(&self, path: &str, hash: &str, make: impl FnOnce() -> Value) -> Bytes {
+    fn document(&self, path: &str, hash: &str, make: impl FnOnce() -> Vec<u8>) -> Bytes {
         let mut kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some((_, bytes)) = kept.get(path).filter(|(of, _)| of == hash) {
             return bytes.clone();
         }
-        let bytes: Bytes = serde_json::to_vec(&make()).expect("a JSON tree serialises").into();
+        let bytes: Bytes = make().into();
         kept.insert(path.to_owned(), (hash.to_owned(), bytes.clone()));
         bytes
     }
@@ -85,46 +85,63 @@ pub fn v3_group(shared: &Shared, path: &str, headers: &HeaderMap) -> Result<Resp
     }
     let hash = hash_of(&catalog, group, version);
     let make = || {
-        let mut builder = Builder { prefix: "#/components/schemas/", schemas: Map::new() };
+        let mut builder = Builder { prefix: "#/components/schemas/", v2: false, schemas: Map::new() };
         let mut paths = Map::new();
         for resource in catalog.order.iter().filter(|r| r.group == group && r.version == version) {
             builder.add_resource(resource);
             add_paths(&mut paths, resource, &builder);
         }
-        json!({
+        to_bytes(&json!({
             "openapi": "3.0.0",
             "info": {"title": "Kubernetes", "version": super::special::GIT_VERSION},
             "paths": paths,
             "components": {"schemas": builder.schemas},
-        })
+        }))
     };
     Ok(bytes_response(shared.openapi.document(path, &hash, make)))
 }
 
 pub fn v2(shared: &Shared, headers: &HeaderMap) -> Result<Response<Body>, Status> {
-    check_accept(headers)?;
+    let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or("");
+    let binary = accept.contains(openapi_binary::ASKED_TYPE) || accept.contains(openapi_binary::MEDIA_TYPE);
+    if !binary {
+        check_accept(headers)?;
+    }
     let catalog = shared.registry.catalog();
     let hash = group_versions(&catalog).iter().map(|(g, v)| hash_of(&catalog, g, v)).collect::<String>();
-    let make = || {
-        let mut builder = Builder { prefix: "#/definitions/", schemas: Map::new() };
-        let mut paths = Map::new();
-        for resource in &catalog.order {
-            builder.add_resource(resource);
-            add_paths(&mut paths, resource, &builder);
-        }
-        json!({
-            "swagger": "2.0",
-            "info": {"title": "Kubernetes", "version": super::special::GIT_VERSION},
-            "paths": paths,
-            "definitions": builder.schemas,
-        })
-    };
-    Ok(bytes_response(shared.openapi.document("v2", &hash, make)))
+    if !binary {
+        return Ok(bytes_response(shared.openapi.document("v2", &hash, || to_bytes(&v2_document(&catalog)))));
+    }
+    let make = || openapi_binary::encode(&v2_document(&catalog));
+    let mut response = bytes_response(shared.openapi.document("v2 binary", &hash, make));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(openapi_binary::MEDIA_TYPE));
+    Ok(response)
+}
+
+fn v2_document(catalog: &Catalog) -> Value {
+    let mut builder = Builder { prefix: "#/definitions/", v2: true, schemas: Map::new() };
+    let mut paths = Map::new();
+    for resource in &catalog.order {
+        builder.add_resource(resource);
+        add_paths(&mut paths, resource, &builder);
+    }
+    json!({
+        "swagger": "2.0",
+        "info": {"title": "Kubernetes", "version": super::special::GIT_VERSION},
+        "paths": paths,
+        "definitions": builder.schemas,
+    })
+}
+
+fn to_bytes(value: &Value) -> Vec<u8> {
+    serde_json::to_vec(value).expect("a JSON tree serialises")
 }
 
 /// Collects schemas that refer to each other.
 struct Builder {
     prefix: &'static str,
+    /// Version 2 has no way to say "integer or string"; it is a string with a format.
+    v2: bool,
     schemas: Map<String, Value>,
 }
 
@@ -184,6 +201,11 @@ impl Builder {
             TypeKind::List => {
                 map.insert("type".into(), "array".into());
                 map.insert("items".into(), ty.items().map_or(json!({}), |v| self.reference(v)));
+            }
+            TypeKind::Scalar(ScalarKind::IntOrString) if self.v2 => {
+                map.insert("type".into(), "string".into());
+                map.insert("format".into(), "int-or-string".into());
+                return Value::Object(map);
             }
             TypeKind::Scalar(kind) => scalar(kind, &mut map),
             TypeKind::Any => {}

@@ -96,6 +96,11 @@ fn session(kubectl: &Kubectl) {
     assert!(edited.contains("configmap/c edited"), "{edited}");
     kubectl.refuses("-n shop create -f -", &WEB.replace("matchLabels: {app: web}", "matchLabels: {app: other}"), "does not match template");
     kubectl.refuses("-n shop exec web -- ls", "", "not found");
+    let unknown = "apiVersion: foo/v1\nkind: Thing\nmetadata: {name: x}\n";
+    kubectl.refuses("-n shop apply -f -", unknown, "no matches for kind \"Thing\" in version \"foo/v1\"");
+    let list = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: l}, data: {a: b}}\n";
+    kubectl.expect("-n shop apply -f -", list, "configmap/l created");
+    kubectl.refuses("-n shop apply -f -", &list.replace("data", "dataa"), "dataa");
     kubectl.expect("apply -f -", WIDGETS, "created");
     let widget = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nspec: {size: 3}\n";
     kubectl.expect("-n shop apply -f -", widget, "widget.example.com/w created");
