@@ -1,0 +1,133 @@
+// Calls of the API. The session is an HttpOnly cookie of the server, so the page never holds a token.
+
+import { EventParser, type Message } from "./lines";
+import type { Application, ApplicationEvent, ApplicationList, ApplicationTree, ResourceDiff, ResourceRef } from "./types";
+
+export class ApiError extends Error {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+type Query = Record<string, string | undefined>;
+
+/** An Application is known by its name and its own namespace; an empty namespace is the control plane's. */
+export interface AppName {
+  name: string;
+  namespace: string;
+}
+
+let onSignedOut: () => void = () => {};
+
+/** Called whenever the server says that there is no session. */
+export function setSignedOutHandler(handler: () => void) {
+  onSignedOut = handler;
+}
+
+function url(path: string, query: Query): string {
+  const set = Object.entries(query).filter((pair): pair is [string, string] => Boolean(pair[1]));
+  return set.length > 0 ? `${path}?${new URLSearchParams(set)}` : path;
+}
+
+async function failure(response: Response): Promise<ApiError> {
+  const text = await response.text().catch(() => "");
+  let message = text.slice(0, 500).trim() || response.statusText || `HTTP ${response.status}`;
+  try {
+    const body = JSON.parse(text) as { message?: string; error?: string };
+    message = body.message || body.error || message;
+  } catch {
+    // Not JSON: the text itself says it.
+  }
+  return new ApiError(response.status, message);
+}
+
+async function send(path: string, query: Query, init: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(url(path, query), { ...init, credentials: "same-origin" });
+  } catch (e) {
+    if (init.signal?.aborted) throw e;
+    throw new ApiError(0, "The server does not answer.");
+  }
+  if (response.ok) return response;
+  const error = await failure(response);
+  if (response.status === 401 && path !== "/api/v1/session") onSignedOut();
+  throw error;
+}
+
+async function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
+  const response = await send(path, query, { signal: signal ?? null });
+  return (await response.json()) as T;
+}
+
+async function change<T>(method: string, path: string, body: unknown = {}, query: Query = {}): Promise<T> {
+  const headers = { "Content-Type": "application/json" };
+  const response = await send(path, query, { method, headers, body: JSON.stringify(body) });
+  return (await response.json()) as T;
+}
+
+/** Waits for messages until the stream ends or fails; both are for the caller to repair. */
+async function stream<T>(path: string, query: Query, signal: AbortSignal, on: { open: () => void; message: (m: T) => void }) {
+  const response = await send(path, query, { signal, headers: { Accept: "text/event-stream" } });
+  on.open();
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  const parser = new EventParser();
+  for (;;) {
+    const piece = await reader?.read();
+    if (!piece || piece.done) return;
+    for (const data of parser.push(piece.value)) {
+      const message = JSON.parse(data) as Message<T>;
+      if ("error" in message) throw new ApiError(message.error.http_code ?? 0, message.error.message ?? "the stream failed");
+      on.message(message.result);
+    }
+  }
+}
+
+const app = (id: AppName) => `/api/v1/applications/${encodeURIComponent(id.name)}`;
+const streamed = (id: AppName) => `/api/v1/stream/applications/${encodeURIComponent(id.name)}`;
+
+export interface SyncOptions {
+  revision: string;
+  prune: boolean;
+  dryRun: boolean;
+  force: boolean;
+  applyOnly: boolean;
+}
+
+export const api = {
+  login: (username: string, password: string) => change<{ token: string }>("POST", "/api/v1/session", { username, password }),
+  logout: () => change<object>("DELETE", "/api/v1/session"),
+  user: () => get<{ loggedIn?: boolean; username?: string }>("/api/v1/session/userinfo"),
+  version: () => get<{ Version?: string }>("/api/version"),
+  list: (signal?: AbortSignal) => get<ApplicationList>("/api/v1/applications", {}, signal),
+  application: (id: AppName, signal?: AbortSignal) => get<Application>(app(id), { appNamespace: id.namespace }, signal),
+  refresh: (id: AppName) => get<Application>(app(id), { appNamespace: id.namespace, refresh: "normal" }),
+  sync: (id: AppName, o: SyncOptions) =>
+    change<Application>("POST", `${app(id)}/sync`, {
+      appNamespace: id.namespace || undefined,
+      revision: o.revision || undefined,
+      prune: o.prune,
+      dryRun: o.dryRun,
+      strategy: o.applyOnly ? { apply: { force: o.force } } : { hook: { force: o.force } },
+    }),
+  terminate: (id: AppName) => change<object>("DELETE", `${app(id)}/operation`, {}, { appNamespace: id.namespace }),
+  managed: async (id: AppName, r: ResourceRef, signal?: AbortSignal) => {
+    const query = { appNamespace: id.namespace, group: r.group, kind: r.kind, namespace: r.namespace, name: r.name };
+    const found = await get<{ items?: ResourceDiff[] | null }>(`${app(id)}/managed-resources`, query, signal);
+    const same = (d: ResourceDiff) => (d.group ?? "") === (r.group ?? "") && (d.namespace ?? "") === (r.namespace ?? "");
+    return found.items?.find(same);
+  },
+  resource: async (id: AppName, r: ResourceRef, signal?: AbortSignal) => {
+    const query = { appNamespace: id.namespace, group: r.group, version: r.version, kind: r.kind, namespace: r.namespace, resourceName: r.name };
+    const found = await get<{ manifest?: string }>(`${app(id)}/resource`, query, signal);
+    return found.manifest ?? "";
+  },
+  watchAll: (signal: AbortSignal, on: { open: () => void; message: (m: ApplicationEvent) => void }) =>
+    stream<ApplicationEvent>("/api/v1/stream/applications", {}, signal, on),
+  watch: (id: AppName, signal: AbortSignal, on: { open: () => void; message: (m: ApplicationEvent) => void }) =>
+    stream<ApplicationEvent>("/api/v1/stream/applications", { name: id.name, appNamespace: id.namespace }, signal, on),
+  watchTree: (id: AppName, signal: AbortSignal, on: { open: () => void; message: (m: ApplicationTree) => void }) =>
+    stream<ApplicationTree>(`${streamed(id)}/resource-tree`, { appNamespace: id.namespace }, signal, on),
+};

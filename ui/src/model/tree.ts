@@ -1,0 +1,147 @@
+// The resource tree as it is drawn: the server's nodes joined with the Application's resource states, and their places.
+
+import type { Application, ApplicationTree, ResourceNode, ResourceRef } from "../api/types";
+
+export interface TreeNode {
+  key: string;
+  ref: ResourceRef;
+  /** Undefined for what is not in the cluster, and for the Application itself. */
+  live: ResourceNode | undefined;
+  isRoot: boolean;
+  /** Only resources that Git describes have one. */
+  sync: string | undefined;
+  health: string | undefined;
+  healthMessage: string | undefined;
+  wave: number | undefined;
+  hook: boolean;
+  requiresPruning: boolean;
+  children: TreeNode[];
+}
+
+export const refKey = (r: ResourceRef) => [r.group ?? "", r.kind, r.namespace ?? "", r.name].join("/");
+
+function bare(ref: ResourceRef): TreeNode {
+  return {
+    key: refKey(ref),
+    ref,
+    live: undefined,
+    isRoot: false,
+    sync: undefined,
+    health: undefined,
+    healthMessage: undefined,
+    wave: undefined,
+    hook: false,
+    requiresPruning: false,
+    children: [],
+  };
+}
+
+/** The tree below the Application. Nodes whose owner is not in the tree hang directly below it. */
+export function buildTree(app: Application, tree: ApplicationTree | undefined): TreeNode {
+  const nodes = new Map<string, TreeNode>();
+  const byUid = new Map<string, TreeNode>();
+  for (const live of tree?.nodes ?? []) {
+    const node = { ...bare(live), live, health: live.health?.status, healthMessage: live.health?.message };
+    nodes.set(node.key, node);
+    if (live.uid) byUid.set(live.uid, node);
+  }
+  for (const state of app.status?.resources ?? []) {
+    const key = refKey(state);
+    const node = nodes.get(key) ?? bare(state);
+    nodes.set(key, node);
+    node.sync = state.status;
+    node.health ??= state.health?.status;
+    node.healthMessage ??= state.health?.message;
+    node.wave = state.syncWave;
+    node.hook = state.hook ?? false;
+    node.requiresPruning = state.requiresPruning ?? false;
+  }
+  const root: TreeNode = {
+    ...bare({ group: "argoproj.io", kind: "Application", namespace: app.metadata.namespace ?? "", name: app.metadata.name }),
+    key: "application",
+    isRoot: true,
+    sync: app.status?.sync?.status,
+    health: app.status?.health?.status,
+    healthMessage: app.status?.health?.message,
+  };
+  const parents = new Map<TreeNode, TreeNode>();
+  for (const node of nodes.values()) {
+    const owner = (node.live?.parentRefs ?? []).map((r) => byUid.get(r.uid ?? "") ?? nodes.get(refKey(r))).find((p) => p && p !== node);
+    if (owner && !isAbove(node, owner, parents)) parents.set(node, owner);
+  }
+  for (const node of nodes.values()) (parents.get(node) ?? root).children.push(node);
+  sort(root);
+  return root;
+}
+
+/** Owners that own each other would never be drawn. */
+function isAbove(node: TreeNode, other: TreeNode, parents: Map<TreeNode, TreeNode>): boolean {
+  for (let at: TreeNode | undefined = other; at; at = parents.get(at)) if (at === node) return true;
+  return false;
+}
+
+function compare(a: TreeNode, b: TreeNode): number {
+  const order = (a.wave ?? 0) - (b.wave ?? 0) || a.ref.kind.localeCompare(b.ref.kind);
+  // The newest ReplicaSet or Pod first: it is the one that matters.
+  const newest = a.live?.createdAt && b.live?.createdAt && a.live.parentRefs ? b.live.createdAt.localeCompare(a.live.createdAt) : 0;
+  return order || newest || a.key.localeCompare(b.key);
+}
+
+function sort(node: TreeNode) {
+  node.children.sort(compare);
+  node.children.forEach(sort);
+}
+
+export interface Size {
+  width: number;
+  height: number;
+  gapX: number;
+  gapY: number;
+}
+
+export interface Placed {
+  node: TreeNode;
+  parent: Placed | undefined;
+  depth: number;
+  x: number;
+  y: number;
+}
+
+export interface Layout {
+  nodes: Placed[];
+  width: number;
+  height: number;
+}
+
+/** Left to right in layers: every leaf has its own row, a parent stands in the middle of its children. */
+export function layout(root: TreeNode, size: Size): Layout {
+  const nodes: Placed[] = [];
+  let rows = 0;
+  let depths = 0;
+  const place = (node: TreeNode, depth: number, parent: Placed | undefined): Placed => {
+    const placed: Placed = { node, parent, depth, x: depth * (size.width + size.gapX), y: 0 };
+    nodes.push(placed);
+    depths = Math.max(depths, depth + 1);
+    const below = node.children.map((child) => place(child, depth + 1, placed));
+    const [first, last] = [below[0], below.at(-1)];
+    placed.y = first && last ? (first.y + last.y) / 2 : rows++ * (size.height + size.gapY);
+    return placed;
+  };
+  place(root, 0, undefined);
+  return {
+    nodes,
+    width: depths * size.width + (depths - 1) * size.gapX,
+    height: rows * size.height + (rows - 1) * size.gapY,
+  };
+}
+
+/** The line from a parent's right side to a child's left side, with rounded corners. */
+export function edge(from: Placed, to: Placed, size: Size): string {
+  const [x1, y1] = [from.x + size.width, from.y + size.height / 2];
+  const [x2, y2] = [to.x, to.y + size.height / 2];
+  if (Math.abs(y2 - y1) < 0.5) return `M${x1} ${y1}H${x2}`;
+  const middle = x1 + size.gapX / 2;
+  const r = Math.min(8, size.gapX / 2, Math.abs(y2 - y1) / 2);
+  const down = Math.sign(y2 - y1);
+  return `M${x1} ${y1}H${middle - r}Q${middle} ${y1} ${middle} ${y1 + r * down}V${y2 - r * down}Q${middle} ${y2} ${middle + r} ${y2}H${x2}`;
+}
