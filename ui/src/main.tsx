@@ -1,0 +1,77 @@
+import { StrictMode, useCallback, useEffect, useState } from "react";
+import { createRoot } from "react-dom/client";
+import { api, ApiError, setSignedOutHandler } from "./api/client";
+import { ApplicationPage } from "./pages/application";
+import { ListPage } from "./pages/list";
+import { LoginPage } from "./pages/login";
+import { Empty, Failure, Shell, Toasts } from "./parts/shell";
+import { Link, parseRoute, useAddress } from "./router";
+import "./styles/base.css";
+import "./styles/list.css";
+import "./styles/application.css";
+
+type Session = { state: "asking" } | { state: "out"; notice: string } | { state: "in"; user: string } | { state: "failed"; error: ApiError };
+
+function App() {
+  const [session, setSession] = useState<Session>({ state: "asking" });
+  const address = useAddress();
+  const ask = useCallback(async () => {
+    try {
+      const user = await api.user();
+      setSession(user.loggedIn ? { state: "in", user: user.username ?? "" } : { state: "out", notice: "" });
+    } catch (e) {
+      const error = e instanceof ApiError ? e : new ApiError(0, String(e));
+      setSession(error.status === 401 ? { state: "out", notice: "" } : { state: "failed", error });
+    }
+  }, []);
+  useEffect(() => {
+    setSignedOutHandler(() =>
+      setSession((now) => (now.state === "in" ? { state: "out", notice: "The session has ended. Please log in again." } : now)),
+    );
+    void ask();
+  }, [ask]);
+
+  const url = new URL(address, location.origin);
+  const route = parseRoute(url.pathname, url.search);
+  const logout = async () => {
+    await api.logout().catch(() => undefined);
+    setSession({ state: "out", notice: "You are logged out." });
+  };
+  if (session.state === "asking") return null;
+  if (session.state === "failed")
+    return (
+      <main className="login">
+        <Failure error={session.error} what="The API cannot be reached." />
+        <button type="button" onClick={() => void ask()}>
+          Try again
+        </button>
+      </main>
+    );
+  if (session.state === "out") return <LoginPage onLogin={() => void ask()} notice={session.notice} />;
+  return (
+    <Shell user={session.user} onLogout={() => void logout()}>
+      {route.page === "application" ? (
+        <ApplicationPage key={`${route.id.namespace}/${route.id.name}`} id={route.id} />
+      ) : route.page === "unknown" ? (
+        <Empty title="There is no such page">
+          <Link to="/applications">All Applications</Link>
+        </Empty>
+      ) : (
+        <ListPage />
+      )}
+    </Shell>
+  );
+}
+
+// The root and the login address have no content of their own.
+if (location.pathname === "/" || location.pathname === "/login") history.replaceState(null, "", "/applications");
+
+const root = document.getElementById("root");
+if (root)
+  createRoot(root).render(
+    <StrictMode>
+      <Toasts>
+        <App />
+      </Toasts>
+    </StrictMode>,
+  );

@@ -1,0 +1,56 @@
+// The login form.
+
+import { type FormEvent, useState } from "react";
+import { api } from "../api/client";
+import { useTitle } from "../hooks";
+import { Logo } from "../parts/shell";
+
+export function LoginPage({ onLogin, notice }: { onLogin: () => void; notice: string }) {
+  useTitle("Log in");
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState("");
+  const submit = async (e: FormEvent<HTMLFormElement>) => {
+    e.preventDefault();
+    const form = new FormData(e.currentTarget);
+    setBusy(true);
+    setError("");
+    try {
+      await api.login(String(form.get("username")), String(form.get("password")));
+      onLogin();
+    } catch (reason) {
+      setError(reason instanceof Error ? reason.message : String(reason));
+      setBusy(false);
+    }
+  };
+  return (
+    <main className="login">
+      <form onSubmit={submit} aria-labelledby="login-title">
+        <div className="login-head">
+          <Logo />
+          <h1 id="login-title">Tiphys</h1>
+          <p>Git says what should run.</p>
+        </div>
+        {error && (
+          <p className="notice tone-bad" role="alert">
+            {error}
+          </p>
+        )}
+        {!error && notice && <p className="notice tone-off">{notice}</p>}
+        <label>
+          User name
+          <input name="username" defaultValue="admin" autoComplete="username" autoCapitalize="none" spellCheck={false} required />
+        </label>
+        <label>
+          Password
+          <input name="password" type="password" autoComplete="current-password" required autoFocus />
+        </label>
+        <button type="submit" className="primary" disabled={busy}>
+          {busy ? "Logging in" : "Log in"}
+        </button>
+        <p className="hint">
+          <code>tiphys up</code> prints the password once when it starts.
+        </p>
+      </form>
+    </main>
+  );
+}

@@ -1,0 +1,20 @@
+import { expect, it } from "vitest";
+import { applicationPath, parseRoute } from "./router";
+
+it.each([
+  ["/", "", { page: "list" }],
+  ["/applications/", "", { page: "list" }],
+  ["/login", "", { page: "login" }],
+  ["/applications/shop", "", { page: "application", id: { namespace: "", name: "shop" } }],
+  ["/applications/shop", "?namespace=team", { page: "application", id: { namespace: "team", name: "shop" } }],
+  ["/applications/team/shop", "", { page: "application", id: { namespace: "team", name: "shop" } }],
+  ["/applications/a%2Fb", "", { page: "application", id: { namespace: "", name: "a/b" } }],
+  ["/applications/a/b/c", "", { page: "unknown" }],
+  ["/applications/%", "", { page: "unknown" }],
+  ["/settings", "", { page: "unknown" }],
+])("%s%s", (path, search, want) => expect(parseRoute(path, search)).toEqual(want));
+
+it("makes the paths it reads", () => {
+  expect(applicationPath({ name: "shop", namespace: "" })).toBe("/applications/shop");
+  expect(applicationPath({ name: "a/b", namespace: "n&m" })).toBe("/applications/a%2Fb?namespace=n%26m");
+});
