@@ -93,7 +93,7 @@ async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Res
     }
     match route {
         Route::Index => Ok(discovery::index(shared)),
-        Route::Health(path) => Ok(special::health(&path, query.flag("verbose"))),
+        Route::Health(path) => Ok(special::health(parts.uri.path(), &path, query.flag("verbose"))),
         Route::Version => Ok(json_response(&special::version())),
         Route::CoreVersions => discovery::core_versions(shared, &parts.headers),
         Route::Groups => discovery::groups(shared, &parts.headers),

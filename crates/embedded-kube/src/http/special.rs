@@ -29,8 +29,10 @@ fn text(text: String) -> Response<Body> {
 }
 
 /// A server that answers is healthy: there is nothing it waits for.
-pub fn health(path: &str, verbose: bool) -> Response<Body> {
-    if verbose { text(format!("[+]ping ok\n[+]store ok\n{path} check passed\n")) } else { text("ok".to_owned()) }
+pub fn health(path: &str, check: &str, verbose: bool) -> Response<Body> {
+    let name = path.trim_start_matches('/').split('/').next().unwrap_or("");
+    let passed = if check.is_empty() { "[+]ping ok\n[+]store ok\n".to_owned() } else { format!("[+]{check} ok\n") };
+    if verbose { text(format!("{passed}{name} check passed\n")) } else { text("ok".to_owned()) }
 }
 
 pub async fn subresource(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {

@@ -110,7 +110,15 @@ pub fn check_lock(resource: &Resource, current: &Stored, object: &Object) -> Res
 }
 
 /// A patch may not make another object of it.
-pub fn check_patched_identity(old: &Object, new: &Object) -> Result<(), Status> {
+pub fn check_patched_identity(old: &Object, new: &mut Object) -> Result<(), Status> {
+    if new.namespace().is_empty() {
+        new.set_namespace(old.namespace());
+    }
+    for field in ["apiVersion", "kind"] {
+        if let (false, Some(value)) = (new.0.contains_key(field), old.0.get(field)) {
+            new.0.insert(field.into(), value.clone());
+        }
+    }
     if old.name() != new.name() {
         let (sent, asked) = (new.name(), old.name());
         return Err(Status::bad_request(format!("the name of the object ({sent}) does not match the name on the URL ({asked})")));
@@ -210,6 +218,10 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object) {
         annotations
     };
     let annotations = resource.is("apps", "deployments") && counted(old) != counted(new);
+    // Nor is placing a pod a change of what was asked for.
+    if resource.is("", "pods") && old.str_at("/spec/nodeName") != new.str_at("/spec/nodeName") {
+        return;
+    }
     if annotations || old.0.keys().chain(new.0.keys()).any(differs) {
         let next = old.generation() + 1;
         new.metadata_mut().insert("generation".into(), next.into());

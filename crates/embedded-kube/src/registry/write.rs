@@ -5,6 +5,7 @@ use super::{Registry, Stored, convert, fields, meta};
 use crate::catalog::Resource;
 use crate::status::{Cause, Status};
 use crate::strategy;
+use serde_json::Value;
 use std::sync::Arc;
 use tiphys_apimachinery::{Gvr, Object, patch};
 
@@ -188,7 +189,7 @@ impl Registry {
                 Patch::Apply(config) => (self.apply_to(&resource, Some(&old), config, part, options)?, true),
                 other => (patched(&resource, &old, other)?, false),
             };
-            meta::check_patched_identity(&old, &new)?;
+            meta::check_patched_identity(&old, &mut new)?;
             let warnings = strategy::check_fields(&resource, &mut new, options)?;
             meta::check_lock(&resource, &current, &new)?;
             match self.settle(&resource, &current, (&old, new), part, options, applied) {
@@ -247,7 +248,9 @@ impl Registry {
         meta::prepare_update(resource, old, &mut new, part)?;
         strategy::prepare_update(self, resource, old, &mut new, part)?;
         let warnings = if part == Part::Status { Vec::new() } else { strategy::validate(resource, &new, Some(old))? };
-        meta::bump_generation(resource, old, &mut new);
+        if part != Part::Status {
+            meta::bump_generation(resource, old, &mut new);
+        }
         let gone = meta::is_finished(resource, &new);
         let same = if applied || fields::sets_managers(old, &new) {
             fields::same_but_times(old, &new)
@@ -287,7 +290,25 @@ fn not_written(object: Object, created: bool) -> Written {
     Written { object, stored, revision: 0, created, warnings: Vec::new() }
 }
 
+/// What Go calls the JSON types, for a patch that has the wrong one.
+fn wrong_patch(found: &Value, wanted: &str) -> Status {
+    let word = match found {
+        Value::Object(_) => "object",
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        Value::Null => "null",
+    };
+    Status::bad_request(format!("error decoding patch: json: cannot unmarshal {word} into Go value of type {wanted}"))
+}
+
 fn patched(resource: &Resource, old: &Object, how: &Patch) -> Result<Object, Status> {
+    match how {
+        Patch::Json(p) if !p.is_array() => return Err(wrong_patch(p, "[]handlers.jsonPatchOp")),
+        Patch::Merge(p) | Patch::Strategic(p) if !p.is_object() => return Err(wrong_patch(p, "map[string]interface {}")),
+        _ => {}
+    }
     let document = old.clone().into_value();
     let result = match how {
         Patch::Json(p) => patch::json::apply(&document, p),
@@ -304,7 +325,7 @@ fn patched(resource: &Resource, old: &Object, how: &Patch) -> Result<Object, Sta
     };
     let value = result.map_err(|e| match e {
         // The document does not allow the operation: the real server answers 422 and says no more.
-        patch::PatchError::Operation { .. } => {
+        _ if matches!(how, Patch::Json(_)) => {
             Status::new(422, "Invalid", "the server rejected our request due to an error in our request").with_causes(Vec::new())
         }
         other => Status::bad_request(other.to_string()),

@@ -181,7 +181,9 @@ pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>) -> R
         causes.extend(definition::check(object, old));
     }
     if causes.is_empty() {
-        return Ok(Vec::new());
+        let old_endpoints = resource.table == "/endpoints";
+        let text = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+        return Ok(old_endpoints.then(|| text.to_owned()).into_iter().collect());
     }
     Err(Status::invalid(&resource.group, &resource.kind, object.name(), causes))
 }

@@ -94,6 +94,7 @@ pub fn apply(table: &str, object: &mut Object) {
         "networking.k8s.io/networkpolicies" => network_policy(spec(object)),
         "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings" => binding(object),
         "scheduling.k8s.io/priorityclasses" => set_text(&mut object.0, "preemptionPolicy", "PreemptLowerPriority"),
+        "/limitranges" => each(spec(object), "limits").filter(|l| is(l, "type", "Container")).for_each(limit),
         "storage.k8s.io/storageclasses" => {
             set_text(&mut object.0, "reclaimPolicy", "Delete");
             set_text(&mut object.0, "volumeBindingMode", "Immediate");
@@ -106,6 +107,17 @@ pub fn apply(table: &str, object: &mut Object) {
 
 fn spec(object: &mut Object) -> &mut Map<String, Value> {
     map_entry(&mut object.0, "spec")
+}
+
+/// The default request is the default limit, which is the maximum.
+fn limit(limit: &mut Map<String, Value>) {
+    for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
+        let Some(Value::Object(amounts)) = limit.get(from).cloned() else { continue };
+        let target = map_entry(limit, to);
+        for (name, amount) in amounts {
+            target.entry(name).or_insert(amount);
+        }
+    }
 }
 
 fn service(spec: &mut Map<String, Value>) {

@@ -92,6 +92,12 @@ pub fn pod_spec(spec: &mut Map<String, Value>) {
     set_text(spec, "schedulerName", "default-scheduler");
     set(spec, "terminationGracePeriodSeconds", 30);
     set(spec, "securityContext", json!({}));
+    // Two names of one field; the newer one wins.
+    let account = ["serviceAccountName", "serviceAccount"].into_iter().find_map(|key| spec.get(key).filter(|v| v.as_str() != Some("")));
+    if let Some(account) = account.filter(|a| a.is_string()).cloned() {
+        spec.insert("serviceAccountName".into(), account.clone());
+        spec.insert("serviceAccount".into(), account);
+    }
     let host_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for list in ["containers", "initContainers", "ephemeralContainers"] {
         each(spec, list).for_each(|c| container(c, host_network));

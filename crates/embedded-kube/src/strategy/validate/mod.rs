@@ -24,16 +24,20 @@ pub fn check(resource: &Resource, object: &Object, old: Option<&Object>) -> Vec<
         "/pods" => pod::pod(object, old, &mut causes),
         "/services" => service::check(object, old, &mut causes),
         "/configmaps" | "/secrets" => immutable_data(object, old, &mut causes),
-        "/persistentvolumeclaims" => claim(object, &mut causes),
+        "/persistentvolumeclaims" => claim(object, old, &mut causes),
         "networking.k8s.io/ingresses" => ingress(object, &mut causes),
         "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings" => {
             let changed = old.is_some_and(|old| old.0.get("roleRef") != object.0.get("roleRef"));
             causes.extend(changed.then(|| Cause::invalid("roleRef", &at(object, "/roleRef"), "cannot change roleRef")));
         }
         "autoscaling/horizontalpodautoscalers" => {
-            let bad = object.i64_at("/spec/maxReplicas").unwrap_or(0) < 1;
-            let cause = || Cause::invalid("spec.maxReplicas", &at(object, "/spec/maxReplicas"), "must be greater than 0");
-            causes.extend(bad.then(cause));
+            let (min, max) = (object.i64_at("/spec/minReplicas").unwrap_or(1), object.i64_at("/spec/maxReplicas").unwrap_or(0));
+            if max < 1 {
+                causes.push(Cause::required("spec.maxReplicas", "must be set and greater than 0"));
+            }
+            if max < min {
+                causes.push(Cause::invalid("spec.maxReplicas", &max.into(), "must be greater than or equal to `minReplicas`"));
+            }
         }
         _ => {}
     }
@@ -84,7 +88,28 @@ fn immutable_data(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>
     }
 }
 
-fn claim(object: &Object, causes: &mut Vec<Cause>) {
+/// What never changes of a claim. The binder may fill in volume and class.
+fn frozen_claim(claim: &Object, of: &Object) -> Value {
+    let mut spec = at(claim, "/spec");
+    if let Some(map) = spec.as_object_mut() {
+        map.remove("volumeAttributesClassName");
+        for filled in ["volumeName", "storageClassName"] {
+            if of.str_at(&format!("/spec/{filled}")).is_empty() {
+                map.remove(filled);
+            }
+        }
+        if let Some(resources) = map.get_mut("resources").and_then(Value::as_object_mut) {
+            resources.remove("requests");
+        }
+    }
+    spec
+}
+
+fn claim(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
+    if old.is_some_and(|old| frozen_claim(old, old) != frozen_claim(object, old)) {
+        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        causes.push(Cause::forbidden("spec", detail));
+    }
     if object.pointer("/spec/accessModes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
         causes.push(Cause::required("spec.accessModes", "at least 1 access mode is required"));
     }
@@ -97,7 +122,7 @@ fn ingress(object: &Object, causes: &mut Vec<Cause>) {
     let spec = at(object, "/spec");
     if list(&spec, "rules").is_empty() && spec.get("defaultBackend").is_none() {
         let detail = "either `defaultBackend` or `rules` must be specified";
-        causes.push(Cause::invalid("spec", &Value::Array(Vec::new()), detail));
+        causes.push(Cause::invalid("spec", &Value::Null, detail));
     }
     for (i, rule) in list(&spec, "rules").iter().enumerate() {
         for (j, path) in rule.pointer("/http/paths").and_then(Value::as_array).into_iter().flatten().enumerate() {

@@ -95,13 +95,25 @@ pub fn job(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
     template(object, &["OnFailure", "Never"], causes);
     let Some(old) = old else { return };
-    for field in ["completions", "selector", "template"] {
+    for field in ["completions", "selector"] {
         let (before, after) = (at(old, &format!("/spec/{field}")), at(object, &format!("/spec/{field}")));
-        let suspended = field == "template" && old.pointer("/spec/suspend") == Some(&Value::Bool(true));
         let elastic = field == "completions" && after == at(object, "/spec/parallelism");
-        if before != after && !suspended && !elastic {
+        if before != after && !elastic {
             causes.push(Cause::invalid(&format!("spec.{field}"), &after, "field is immutable"));
         }
+    }
+    // While a Job is suspended, where its pods may run can still be changed.
+    let suspended = old.pointer("/spec/suspend") == Some(&Value::Bool(true));
+    let template = |of: &Object| {
+        let mut spec = at(of, "/spec/template/spec");
+        if let (true, Some(map)) = (suspended, spec.as_object_mut()) {
+            ["nodeSelector", "affinity", "tolerations", "schedulingGates"].iter().for_each(|field| drop(map.remove(*field)));
+        }
+        spec
+    };
+    let after = template(object);
+    if template(old) != after {
+        causes.push(Cause::invalid("spec.template.spec", &after, "field is immutable"));
     }
 }
 
