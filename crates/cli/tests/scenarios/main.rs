@@ -1,0 +1,37 @@
+//! The scenarios of the main job, the same against the embedded API server and against a real control plane.
+//!
+//! Each starts the program, changes Git or the cluster from outside, and looks only at what the Kubernetes API shows.
+//! Those in `real` need `TIPHYS_TEST_REAL=1` and a `KUBECONFIG`: `make test-real`.
+
+mod bad;
+mod good;
+mod startup;
+mod world;
+
+/// Each scenario against both kinds of cluster.
+macro_rules! scenarios {
+    ($($module:ident :: $name:ident),* $(,)?) => {
+        mod embedded {
+            $(#[test] fn $name() {
+                crate::world::World::embedded(stringify!($name)).iter_mut().for_each(crate::$module::$name);
+            })*
+        }
+        mod real {
+            $(#[test] fn $name() {
+                crate::world::World::real(stringify!($name)).iter_mut().for_each(crate::$module::$name);
+            })*
+        }
+    };
+}
+
+scenarios!(
+    good::examples_become_well,
+    good::a_commit_reaches_the_cluster,
+    good::a_manual_edit_is_healed,
+    good::without_prune_a_deleted_file_stays,
+    good::hooks_run_once_and_waves_in_order,
+    good::deleting_an_application_takes_its_objects,
+    bad::bad_sources_are_named_and_cost_nothing,
+    bad::bad_manifests_are_named_and_cost_nothing,
+    bad::projects_are_obeyed,
+);

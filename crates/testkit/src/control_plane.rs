@@ -1,0 +1,60 @@
+//! A real Kubernetes control plane on loopback, through scripts/control-plane. Main type: [`ControlPlane`].
+
+use crate::{Api, free_port};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// The ports that the script uses beside the one it is given.
+const OFFSETS: [u16; 4] = [1000, 2000, 2001, 2002];
+const LAST_OFFSET: u16 = 3000;
+
+/// A running control plane; stopped when dropped.
+pub struct ControlPlane {
+    script: PathBuf,
+    port: u16,
+    pub kubeconfig: PathBuf,
+}
+
+impl ControlPlane {
+    /// Starts one on free ports. `root` is the top folder of the repository.
+    ///
+    /// # Panics
+    /// When it does not start, as when its programs were never built (`scripts/control-plane build`).
+    pub fn start(root: &Path) -> Self {
+        let script = root.join("scripts/control-plane");
+        let port = free_range();
+        let output = Command::new(&script).args(["up", "", &port.to_string()]).output().expect("the script runs");
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        let kubeconfig = stdout.lines().find_map(|l| l.strip_prefix("KUBECONFIG=")).map(PathBuf::from);
+        match kubeconfig.filter(|_| output.status.success()) {
+            Some(kubeconfig) => Self { script, port, kubeconfig },
+            None => panic!("the control plane does not start: {stdout}{}", String::from_utf8_lossy(&output.stderr)),
+        }
+    }
+
+    /// A client for it.
+    pub fn api(&self) -> Api {
+        Api::kubeconfig(&self.kubeconfig).expect("the script wrote it")
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        let _ = Command::new(&self.script).args(["down", "", &self.port.to_string()]).output();
+    }
+}
+
+/// A port whose companions are free as well.
+fn free_range() -> u16 {
+    let free = |port: u16| std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, port)).is_ok();
+    for _ in 0..200 {
+        // Below the range that the system hands out by itself, so that nobody takes a companion meanwhile.
+        let port = 10_000 + free_port() % 15_000;
+        if free(port) && OFFSETS.iter().all(|o| free(port + o)) && free(port + LAST_OFFSET) {
+            return port;
+        }
+    }
+    panic!("no range of free ports for a control plane");
+}

@@ -1,0 +1,86 @@
+//! A bare Git repository in a temporary folder. Main type: [`Repo`].
+
+use std::{fs, path::Path, process::Command};
+use tempfile::TempDir;
+
+/// A bare repository and the files of its one branch, `main`. Gone when dropped.
+pub struct Repo {
+    folder: TempDir,
+}
+
+impl Default for Repo {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Repo {
+    /// An empty repository.
+    ///
+    /// # Panics
+    /// When `git` is not installed.
+    pub fn new() -> Self {
+        let repo = Self { folder: TempDir::new().expect("a temporary folder") };
+        fs::create_dir(repo.tree()).expect("the folder is new");
+        repo.git(&["init", "--quiet", "--bare", "--initial-branch=main"]);
+        repo
+    }
+
+    /// A repository with one commit.
+    pub fn with(files: &[(&str, &str)]) -> Self {
+        let repo = Self::new();
+        repo.commit(files, &[]);
+        repo
+    }
+
+    /// What an Application's `repoURL` says.
+    pub fn url(&self) -> String {
+        format!("file://{}", self.bare().display())
+    }
+
+    /// Writes and deletes files, commits, and returns the commit's SHA.
+    pub fn commit(&self, write: &[(&str, &str)], delete: &[&str]) -> String {
+        for (name, text) in write {
+            let path = self.tree().join(name);
+            fs::create_dir_all(path.parent().expect("it is in the tree")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
+        for name in delete {
+            fs::remove_file(self.tree().join(name)).expect("the file to delete is there");
+        }
+        self.git(&["add", "--all", "."]);
+        self.git(&["commit", "--quiet", "--allow-empty", "--message", "A change"]);
+        self.head()
+    }
+
+    /// The SHA of the newest commit.
+    pub fn head(&self) -> String {
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    fn bare(&self) -> std::path::PathBuf {
+        self.folder.path().join("repo.git")
+    }
+
+    fn tree(&self) -> std::path::PathBuf {
+        self.folder.path().join("tree")
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let git = |tree: &Path| {
+            Command::new("git")
+                .current_dir(tree)
+                .env("GIT_DIR", self.bare())
+                .env("GIT_CONFIG_GLOBAL", "/dev/null")
+                .env("GIT_CONFIG_NOSYSTEM", "1")
+                .envs((arguments[0] != "init").then_some(("GIT_WORK_TREE", tree)))
+                .args(["-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "gc.auto=0", "-c", "commit.gpgSign=false"])
+                .args(arguments)
+                .output()
+                .expect("git is installed")
+        };
+        let output = git(&self.tree());
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+}
