@@ -83,7 +83,7 @@ fn windows_lines(windows: Option<&ApplicationSyncWindowsResponse>) -> String {
 
 /// A commit by its hash, complete or shortened.
 fn is_commit(revision: &str) -> bool {
-    (7..=40).contains(&revision.len()) && revision.bytes().all(|b| b.is_ascii_hexdigit())
+    revision.len() >= 7 && revision.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 fn sync_status(app: &Application) -> String {

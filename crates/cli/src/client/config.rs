@@ -1,0 +1,289 @@
+//! The file with the known servers and their tokens, shared with the `argocd` command. [`LocalConfig`] is the main type.
+
+use super::Failure;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+use std::{
+    env, fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+use tiphys_gocompat::yaml::{self, Duplicates, Limits};
+
+const LIMITS: Limits = Limits { bytes: 4 << 20, depth: 20, nodes: 100_000, aliases: 1_000, documents: 1 };
+
+fn null_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(d)?.unwrap_or_default())
+}
+
+/// The file. Fields that are not known here are kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct LocalConfig {
+    #[serde(deserialize_with = "null_default")]
+    pub current_context: String,
+    #[serde(deserialize_with = "null_default")]
+    pub contexts: Vec<ContextRef>,
+    #[serde(deserialize_with = "null_default")]
+    pub servers: Vec<Server>,
+    #[serde(deserialize_with = "null_default")]
+    pub users: Vec<User>,
+    #[serde(deserialize_with = "null_default")]
+    pub prompts_enabled: bool,
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// A name for a server and a user of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContextRef {
+    pub name: String,
+    pub server: String,
+    pub user: String,
+}
+
+/// A server, by its address, and how to reach it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Server {
+    pub server: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub insecure: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub grpc_web: bool,
+    pub grpc_web_root_path: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub client_certificate_data: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub client_certificate_key_data: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub plain_text: bool,
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// Who somebody is to a server.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct User {
+    pub name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub auth_token: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub refresh_token: String,
+}
+
+/// Tokens are for nobody's log.
+impl std::fmt::Debug for User {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("User").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What a context refers to.
+#[derive(Clone, Debug)]
+pub struct Context {
+    pub server: Server,
+    pub user: User,
+}
+
+/// `ARGOCD_CONFIG_DIR`, the older `~/.argocd` where it exists, or the user's configuration folder.
+pub fn default_folder() -> PathBuf {
+    let set = |name: &str| env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    if let Some(folder) = set("ARGOCD_CONFIG_DIR") {
+        return folder;
+    }
+    let home = set("HOME").unwrap_or_default();
+    let older = home.join(".argocd");
+    if older.exists() {
+        return older;
+    }
+    set("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("argocd")
+}
+
+/// Replaces or appends.
+fn upsert<T>(list: &mut Vec<T>, item: T, same: impl Fn(&T) -> bool) {
+    match list.iter_mut().find(|i| same(i)) {
+        Some(existing) => *existing = item,
+        None => list.push(item),
+    }
+}
+
+impl LocalConfig {
+    /// None when there is no such file. A file that others may read is refused, as it has tokens.
+    pub fn read(path: &Path) -> Result<Option<Self>, Failure> {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(Failure::error(format!("cannot read the config file {}: {e}", path.display()))),
+        };
+        check_mode(path)?;
+        let broken = |e: String| Failure::error(format!("failed to parse config file: {}: {e}", path.display()));
+        let value = yaml::parse_document(&bytes, &LIMITS, Duplicates::LastWins).map_err(|e| broken(e.to_string()))?;
+        let config: Self =
+            if value.is_null() { Self::default() } else { serde_json::from_value(value).map_err(|e| broken(e.to_string()))? };
+        if !config.current_context.is_empty() {
+            config.resolve("").map_err(|e| Failure::error(format!("local config invalid: {e}")))?;
+        }
+        Ok(Some(config))
+    }
+
+    /// Writes the file for the user alone, all of it or nothing.
+    pub fn write(&self, path: &Path) -> Result<(), Failure> {
+        let failed = |e: std::io::Error| Failure::error(format!("cannot write the config file {}: {e}", path.display()));
+        // What a link points to is replaced, not the link.
+        let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).map_err(failed)?;
+        let value = serde_json::to_value(self).map_err(|e| failed(e.into()))?;
+        let part = folder.join(format!(".config-{}", std::process::id()));
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let written = options.open(&part).and_then(|mut file| {
+            file.write_all(yaml::to_string(&value).as_bytes())?;
+            file.sync_all()
+        });
+        written.and_then(|()| fs::rename(&part, path)).map_err(|e| {
+            let _ = fs::remove_file(&part);
+            failed(e)
+        })
+    }
+
+    /// The context of a name, or the current one for an empty name.
+    pub fn resolve(&self, name: &str) -> Result<Context, Failure> {
+        let name = if name.is_empty() { &self.current_context } else { name };
+        if name.is_empty() {
+            return Err(Failure::fatal("local config: current-context unset"));
+        }
+        let undefined = |what: &str, name: &str| Failure::fatal(format!("{what} '{name}' undefined"));
+        let context = self.contexts.iter().find(|c| c.name == name).ok_or_else(|| undefined("Context", name))?;
+        let server = self.servers.iter().find(|s| s.server == context.server).ok_or_else(|| undefined("Server", &context.server))?;
+        let user = self.users.iter().find(|u| u.name == context.user).ok_or_else(|| undefined("User", &context.user))?;
+        Ok(Context { server: server.clone(), user: user.clone() })
+    }
+
+    pub fn upsert_server(&mut self, server: Server) {
+        let name = server.server.clone();
+        upsert(&mut self.servers, server, |s| s.server == name);
+    }
+
+    pub fn upsert_user(&mut self, user: User) {
+        let name = user.name.clone();
+        upsert(&mut self.users, user, |u| u.name == name);
+    }
+
+    pub fn upsert_context(&mut self, context: ContextRef) {
+        let name = context.name.clone();
+        upsert(&mut self.contexts, context, |c| c.name == name);
+    }
+
+    /// Removes a context, its user and its server. False when there is no such context.
+    pub fn remove_context(&mut self, name: &str) -> bool {
+        let Some(at) = self.contexts.iter().position(|c| c.name == name) else { return false };
+        let removed = self.contexts.remove(at);
+        self.users.retain(|u| u.name != removed.user);
+        // Another context may still need the server.
+        if !self.contexts.iter().any(|c| c.server == removed.server) {
+            self.servers.retain(|s| s.server != removed.server);
+        }
+        if self.current_context == name {
+            self.current_context.clear();
+        }
+        true
+    }
+}
+
+#[cfg(unix)]
+fn check_mode(path: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = fs::metadata(path).map_or(0o600, |m| m.permissions().mode() & 0o777);
+    if matches!(mode, 0o600 | 0o400) {
+        return Ok(());
+    }
+    let letters: String = (0..9).map(|n| if mode >> (8 - n) & 1 == 1 { ['r', 'w', 'x'][n % 3] } else { '-' }).collect();
+    Err(Failure::error(format!(
+        "config file has incorrect permission flags -{letters}, change the file permission either to 0400 or 0600: {}",
+        path.display()
+    )))
+}
+
+#[cfg(not(unix))]
+fn check_mode(_: &Path) -> Result<(), Failure> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "\
+contexts:
+- name: localhost:8080
+  server: localhost:8080
+  user: localhost:8080
+current-context: localhost:8080
+prompts-enabled: false
+servers:
+- grpc-web-root-path: \"\"
+  plain-text: true
+  server: localhost:8080
+users:
+- auth-token: abc
+  name: localhost:8080
+";
+
+    fn scratch(name: &str) -> PathBuf {
+        let folder = env::temp_dir().join(format!("tiphys-cli-config-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("the folder for temporary files can be written");
+        folder.join("config")
+    }
+
+    #[test]
+    fn a_file_of_the_argocd_command_reads_and_writes_the_same() {
+        let path = scratch("same");
+        fs::write(&path, FILE).expect("written");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let e = LocalConfig::read(&path).expect_err("others may read it");
+            assert!(e.message.starts_with("config file has incorrect permission flags -rw-"), "{e}");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        }
+        let config = LocalConfig::read(&path).expect("it is valid").expect("it exists");
+        let context = config.resolve("").expect("the current context");
+        assert!(context.server.plain_text);
+        assert_eq!(context.user.auth_token, "abc");
+        config.write(&path).expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("read"), FILE);
+        assert_eq!(LocalConfig::read(&path.with_file_name("other")).expect("no file is no error"), None);
+        let _ = fs::remove_dir_all(path.parent().expect("it is in a folder"));
+    }
+
+    #[test]
+    fn what_is_not_known_is_kept() {
+        let value =
+            yaml::parse_document("theme: dark\nservers:\n- server: a\n  core: true\n", &LIMITS, Duplicates::LastWins).expect("YAML");
+        let config: LocalConfig = serde_json::from_value(value).expect("a config");
+        let text = yaml::to_string(&serde_json::to_value(&config).expect("a value"));
+        assert!(text.contains("theme: dark") && text.contains("core: true"), "{text}");
+    }
+
+    #[test]
+    fn removing_a_context_keeps_what_others_need() {
+        let mut config = LocalConfig::default();
+        config.upsert_server(Server { server: "s".into(), ..Default::default() });
+        for name in ["a", "b"] {
+            config.upsert_user(User { name: name.into(), ..Default::default() });
+            config.upsert_context(ContextRef { name: name.into(), server: "s".into(), user: name.into() });
+        }
+        config.current_context = "a".into();
+        assert!(config.remove_context("a") && !config.remove_context("a"));
+        assert_eq!((config.servers.len(), config.users.len(), config.current_context.as_str()), (1, 1, ""));
+        assert!(config.remove_context("b"));
+        assert!(config.servers.is_empty());
+    }
+}

@@ -1,0 +1,75 @@
+//! Why a command ends early. [`Failure`] carries the message and the exit code of the program.
+
+use tonic::{Code, Status};
+
+/// A message and an exit code. An empty message is not printed: it was said already.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    pub code: u8,
+    pub message: String,
+    /// What the server answered, when it was the server.
+    pub status: Option<Code>,
+}
+
+impl Failure {
+    /// What went wrong in a call or in its input: 20, as the `argocd` command has it.
+    const ERROR: u8 = 20;
+
+    pub fn error(message: impl Into<String>) -> Self {
+        Self { code: Self::ERROR, message: message.into(), status: None }
+    }
+
+    /// What makes the command impossible from the start: 1, as the `argocd` command has it.
+    pub fn fatal(message: impl Into<String>) -> Self {
+        Self { code: 1, ..Self::error(message) }
+    }
+
+    /// Ends the program without a message.
+    pub fn exit(code: u8) -> Self {
+        Self { code, ..Self::error("") }
+    }
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        let code = status.code();
+        let message = format!("rpc error: code = {} desc = {}", name(code), status.message());
+        Self { status: Some(code), ..Self::error(message) }
+    }
+}
+
+/// The names that Go's gRPC gives the codes.
+fn name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "Canceled",
+        Code::Unknown => "Unknown",
+        Code::InvalidArgument => "InvalidArgument",
+        Code::DeadlineExceeded => "DeadlineExceeded",
+        Code::NotFound => "NotFound",
+        Code::AlreadyExists => "AlreadyExists",
+        Code::PermissionDenied => "PermissionDenied",
+        Code::ResourceExhausted => "ResourceExhausted",
+        Code::FailedPrecondition => "FailedPrecondition",
+        Code::Aborted => "Aborted",
+        Code::OutOfRange => "OutOfRange",
+        Code::Unimplemented => "Unimplemented",
+        Code::Internal => "Internal",
+        Code::Unavailable => "Unavailable",
+        Code::DataLoss => "DataLoss",
+        Code::Unauthenticated => "Unauthenticated",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_worded_as_go_does() {
+        let failure = Failure::from(Status::not_found("applications.argoproj.io \"x\" not found"));
+        assert_eq!(failure.to_string(), "rpc error: code = NotFound desc = applications.argoproj.io \"x\" not found");
+        assert_eq!((failure.code, failure.status), (20, Some(Code::NotFound)));
+    }
+}

@@ -1,0 +1,103 @@
+//! Calls over gRPC, that is HTTP/2. [`GrpcTransport`] is the main type.
+
+use super::{Connection, Failure, MAX_MESSAGE, net};
+use futures::{StreamExt as _, stream::BoxStream};
+use http::{Uri, uri::PathAndQuery};
+use hyper_util::rt::TokioIo;
+use std::{error::Error as _, time::Duration};
+use tonic::{
+    Request, Status,
+    client::Grpc,
+    metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap},
+    transport::{Channel, Endpoint},
+};
+use tonic_prost::ProstCodec;
+
+/// One HTTP/2 connection, made again when it breaks.
+#[derive(Clone)]
+pub struct GrpcTransport {
+    channel: Channel,
+    metadata: MetadataMap,
+}
+
+/// The headers of every call.
+pub fn headers(c: &Connection) -> Vec<(String, String)> {
+    let mut headers = c.headers.clone();
+    if !c.token.is_empty() {
+        headers.push(("token".into(), c.token.clone()));
+    }
+    headers
+}
+
+impl GrpcTransport {
+    pub async fn connect(c: &Connection) -> Result<Self, Failure> {
+        let failed = |e: String| Failure::fatal(format!("Failed to establish connection to {}: {e}", c.server));
+        let mut metadata = MetadataMap::new();
+        for (name, value) in headers(c) {
+            let bad = || Failure::fatal(format!("header {name} has a name or a value that HTTP does not allow"));
+            let key = AsciiMetadataKey::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+            metadata.append(key, AsciiMetadataValue::try_from(value).map_err(|_| bad())?);
+        }
+        let scheme = if c.plaintext { "http" } else { "https" };
+        let origin: Uri = format!("{scheme}://{}", c.server).parse().map_err(|e| failed(format!("not an address: {e}")))?;
+        // The connector does TLS itself, so the channel must not know of it.
+        let endpoint = Endpoint::from_shared(format!("http://{}", c.server))
+            .and_then(|e| e.origin(origin).user_agent(concat!("tiphys/", env!("CARGO_PKG_VERSION"))))
+            .map_err(|e| failed(e.to_string()))?
+            .http2_keep_alive_interval(Duration::from_secs(20))
+            .keep_alive_timeout(Duration::from_secs(20));
+        let connection = c.clone();
+        let connector = tower::service_fn(move |_: Uri| {
+            let connection = connection.clone();
+            async move { net::dial(&connection, "h2").await.map(TokioIo::new) }
+        });
+        let channel = endpoint.connect_with_connector(connector).await.map_err(|e| failed(cause(&e)))?;
+        Ok(Self { channel, metadata })
+    }
+
+    async fn ready(&self) -> Result<Grpc<Channel>, Status> {
+        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
+        grpc.ready().await.map_err(|e| Status::from_error(Box::new(e)))?;
+        Ok(grpc)
+    }
+
+    fn request<Q>(&self, message: Q) -> Request<Q> {
+        let mut request = Request::new(message);
+        *request.metadata_mut() = self.metadata.clone();
+        request
+    }
+
+    pub async fn unary<Q, R>(&self, path: &'static str, message: Q) -> Result<R, Status>
+    where
+        Q: prost::Message + 'static,
+        R: prost::Message + Default + 'static,
+    {
+        let codec = ProstCodec::<Q, R>::default();
+        let reply = self.ready().await?.unary(self.request(message), PathAndQuery::from_static(path), codec).await?;
+        Ok(reply.into_inner())
+    }
+
+    pub async fn stream<Q, R>(&self, path: &'static str, message: Q) -> Result<BoxStream<'static, Result<R, Status>>, Status>
+    where
+        Q: prost::Message + 'static,
+        R: prost::Message + Default + 'static,
+    {
+        let codec = ProstCodec::<Q, R>::default();
+        let reply = self.ready().await?.server_streaming(self.request(message), PathAndQuery::from_static(path), codec).await?;
+        Ok(reply.into_inner().boxed())
+    }
+}
+
+/// Whether the connection failed, not the server's handler.
+pub fn is_of_transport(status: &Status) -> bool {
+    status.source().is_some()
+}
+
+/// The innermost reason: tonic's own words are "transport error".
+fn cause(e: &tonic::transport::Error) -> String {
+    let mut reason: &dyn std::error::Error = e;
+    while let Some(inner) = reason.source() {
+        reason = inner;
+    }
+    reason.to_string()
+}

@@ -1,0 +1,119 @@
+//! The connection to an API server. [`Client`] is the main type: it makes calls by RPC name, over gRPC or gRPC-web.
+//! It must not know what the calls mean, nor print anything but warnings.
+
+mod config;
+mod failure;
+mod grpc;
+mod net;
+mod options;
+mod web;
+
+pub use config::{ContextRef, LocalConfig, Server, User};
+pub use failure::Failure;
+pub use net::{TlsProbe, probe};
+pub use options::{ConnectArgs, Connection};
+
+use crate::output::log;
+use futures::stream::BoxStream;
+use grpc::GrpcTransport;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tonic::{Code, Status};
+use web::WebTransport;
+
+/// What one message may have, in bytes.
+const MAX_MESSAGE: usize = 200 << 20;
+/// How often a call that found no server is made.
+const TRIES: u32 = 3;
+
+/// An API server.
+#[derive(Clone)]
+pub struct Client {
+    connection: Arc<Connection>,
+    grpc: Option<GrpcTransport>,
+    web: WebTransport,
+    /// gRPC got through once, or gRPC-web did where gRPC had not.
+    settled: Arc<AtomicBool>,
+    use_web: Arc<AtomicBool>,
+}
+
+impl Client {
+    /// Connects. Where HTTP/2 does not get through, the first call falls back to gRPC-web.
+    pub async fn connect(connection: Connection) -> Result<Self, Failure> {
+        let connection = Arc::new(connection);
+        let web = WebTransport::new(connection.clone());
+        let grpc = if connection.grpc_web { None } else { Some(GrpcTransport::connect(&connection).await?) };
+        let use_web = Arc::new(AtomicBool::new(grpc.is_none()));
+        Ok(Self { settled: Arc::new(AtomicBool::new(grpc.is_none())), connection, grpc, web, use_web })
+    }
+
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// A call with one reply. `path` is `/service/Method`.
+    pub async fn unary<Q, R>(&self, path: &'static str, request: Q) -> Result<R, Status>
+    where
+        Q: prost::Message + Clone + 'static,
+        R: prost::Message + Default + 'static,
+    {
+        for attempt in 1..TRIES {
+            match self.once(path, request.clone()).await {
+                Err(e) if e.code() == Code::Unavailable => tokio::time::sleep(Duration::from_secs(u64::from(attempt))).await,
+                result => return result,
+            }
+        }
+        self.once(path, request).await
+    }
+
+    async fn once<Q, R>(&self, path: &'static str, request: Q) -> Result<R, Status>
+    where
+        Q: prost::Message + Clone + 'static,
+        R: prost::Message + Default + 'static,
+    {
+        let Some(grpc) = self.grpc.as_ref().filter(|_| !self.use_web.load(Ordering::Relaxed)) else {
+            return self.web.unary(path, &request).await;
+        };
+        let result = grpc.unary(path, request.clone()).await;
+        match &result {
+            // The server itself answered.
+            Ok(_) => self.settled.store(true, Ordering::Relaxed),
+            Err(e) if !grpc::is_of_transport(e) => self.settled.store(true, Ordering::Relaxed),
+            Err(_) if self.settled.load(Ordering::Relaxed) => {}
+            Err(_) => return self.fall_back(path, &request, result).await,
+        }
+        result
+    }
+
+    async fn fall_back<Q, R>(&self, path: &'static str, request: &Q, first: Result<R, Status>) -> Result<R, Status>
+    where
+        Q: prost::Message,
+        R: prost::Message + Default,
+    {
+        let result = self.web.unary(path, request).await;
+        if result.as_ref().is_err_and(web::is_of_transport) {
+            return first;
+        }
+        log::warn("Failed to invoke grpc call. Use flag --grpc-web in grpc calls to suppress this warning message.");
+        self.use_web.store(true, Ordering::Relaxed);
+        self.settled.store(true, Ordering::Relaxed);
+        result
+    }
+
+    /// A call with a stream of replies.
+    pub async fn stream<Q, R>(&self, path: &'static str, request: Q) -> Result<BoxStream<'static, Result<R, Status>>, Status>
+    where
+        Q: prost::Message + Clone + 'static,
+        R: prost::Message + Default + 'static,
+    {
+        match self.grpc.as_ref().filter(|_| !self.use_web.load(Ordering::Relaxed)) {
+            Some(grpc) => grpc.stream(path, request).await,
+            None => self.web.stream(path, &request).await,
+        }
+    }
+}

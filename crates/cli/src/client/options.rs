@@ -1,0 +1,295 @@
+//! Where the API server is and who we are: flags, then `ARGOCD_*` variables, then the config file. [`Connection`] is the result.
+
+use super::{
+    Failure,
+    config::{LocalConfig, default_folder},
+};
+use std::{collections::BTreeMap, env, fs, path::PathBuf};
+
+/// The flags of every command that asks a server.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Connection")]
+pub struct ConnectArgs {
+    /// Server address [env: ARGOCD_SERVER]
+    #[arg(long, global = true, value_name = "ADDRESS")]
+    server: Option<String>,
+    /// Disable TLS
+    #[arg(long, global = true)]
+    plaintext: Option<bool>,
+    /// Skip server certificate and domain verification
+    #[arg(long, global = true)]
+    insecure: Option<bool>,
+    /// Server certificate file
+    #[arg(long, global = true, value_name = "FILE")]
+    server_crt: Option<String>,
+    /// Client certificate file
+    #[arg(long, global = true, value_name = "FILE")]
+    client_crt: Option<String>,
+    /// Client certificate key file
+    #[arg(long, global = true, value_name = "FILE")]
+    client_crt_key: Option<String>,
+    /// Authentication token [env: ARGOCD_AUTH_TOKEN]
+    #[arg(long, global = true, value_name = "TOKEN")]
+    auth_token: Option<String>,
+    /// Use gRPC-web, which gets through proxies without HTTP/2
+    #[arg(long, global = true)]
+    grpc_web: Option<bool>,
+    /// Use gRPC-web below this path
+    #[arg(long, global = true, value_name = "PATH")]
+    grpc_web_root_path: Option<String>,
+    /// Additional header of all requests, as `name: value` (can be repeated, and separated by commas)
+    #[arg(long, short = 'H', global = true, value_name = "HEADER")]
+    header: Vec<String>,
+    /// Path of the config file
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The context of the config file to use
+    #[arg(long, global = true, value_name = "CONTEXT")]
+    argocd_context: Option<String>,
+    /// Ask before logging out or removing something
+    #[arg(long, global = true)]
+    prompts_enabled: Option<bool>,
+    /// Format of messages: json or text
+    #[arg(long, global = true, value_name = "FORMAT")]
+    logformat: Option<String>,
+}
+
+/// Values of flags from the variable `ARGOCD_OPTS`.
+#[derive(Debug, Default, PartialEq)]
+struct Defaults(BTreeMap<String, String>);
+
+impl Defaults {
+    fn parse(text: &str) -> Result<Self, Failure> {
+        let mut values = BTreeMap::new();
+        let mut waiting: Option<String> = None;
+        for word in words(text)? {
+            if let Some(flag) = word.strip_prefix("--") {
+                if let Some(flag) = waiting.take() {
+                    values.insert(flag, "true".to_owned());
+                }
+                match flag.split_once('=') {
+                    Some((flag, value)) => drop(values.insert(flag.to_owned(), value.to_owned())),
+                    None => waiting = Some(flag.to_owned()),
+                }
+            } else if let Some(flag) = waiting.take() {
+                values.insert(flag, word);
+            } else {
+                return Err(Failure::fatal(format!("ARGOCD_OPTS invalid at '{word}'")));
+            }
+        }
+        if let Some(flag) = waiting {
+            values.insert(flag, "true".into());
+        }
+        Ok(Self(values))
+    }
+
+    fn text(&self, flag: &str) -> Option<String> {
+        self.0.get(flag).cloned()
+    }
+
+    fn is_set(&self, flag: &str) -> bool {
+        self.0.get(flag).is_some_and(|v| v == "true")
+    }
+}
+
+/// Splits as a shell does: blanks, quotes, backslashes.
+fn words(text: &str) -> Result<Vec<String>, Failure> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None::<char>);
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(q), _) if c == q => quote = None,
+            (Some('\''), _) => word.get_or_insert_default().push(c),
+            (_, '\\') => word.get_or_insert_default().extend(chars.next()),
+            (Some(_), _) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, _) if c.is_whitespace() => words.extend(word.take()),
+            (None, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    if quote.is_some() {
+        return Err(Failure::fatal("ARGOCD_OPTS has a quote that does not end"));
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+/// What is known about the server to ask.
+#[derive(Clone, Default)]
+pub struct Connection {
+    /// Host and port.
+    pub server: String,
+    pub plaintext: bool,
+    pub insecure: bool,
+    pub grpc_web: bool,
+    pub root_path: String,
+    pub token: String,
+    /// PEM.
+    pub server_certificate: Vec<u8>,
+    /// PEM of the certificate chain and of its key.
+    pub client_certificate: Option<(Vec<u8>, Vec<u8>)>,
+    pub headers: Vec<(String, String)>,
+}
+
+impl ConnectArgs {
+    fn defaults() -> Result<Defaults, Failure> {
+        Defaults::parse(&env::var("ARGOCD_OPTS").unwrap_or_default())
+    }
+
+    /// The file with contexts and tokens.
+    pub fn config_path(&self) -> Result<PathBuf, Failure> {
+        let chosen = self.config.clone().or(Self::defaults()?.text("config").map(PathBuf::from));
+        Ok(chosen.unwrap_or_else(|| default_folder().join("config")))
+    }
+
+    pub fn log_format(&self) -> String {
+        let default = || Self::defaults().ok().and_then(|d| d.text("logformat"));
+        self.logformat.clone().or_else(default).unwrap_or_default()
+    }
+
+    /// Whether to ask before something is removed.
+    pub fn prompts(&self) -> Result<bool, Failure> {
+        if let Some(asked) = self.prompts_enabled {
+            return Ok(asked);
+        }
+        if let Some(text) = Self::defaults()?.text("prompts-enabled") {
+            return Ok(text == "true");
+        }
+        Ok(LocalConfig::read(&self.config_path()?)?.is_some_and(|c| c.prompts_enabled))
+    }
+
+    /// What the flags say, without a config file and for the given server: how `login` starts.
+    pub fn for_login(&self, server: &str) -> Result<Connection, Failure> {
+        let mut connection = Connection::default();
+        self.apply_flags(&mut connection)?;
+        connection.server = with_port(server);
+        connection.token.clear();
+        Ok(connection)
+    }
+
+    /// The server that the flags, the variables or the config file name.
+    pub fn resolve(&self) -> Result<Connection, Failure> {
+        let mut connection = Connection::default();
+        let config = LocalConfig::read(&self.config_path()?).map_err(|e| Failure { code: 1, ..e })?;
+        if let Some(config) = config {
+            let name = self.argocd_context.as_deref().unwrap_or_default();
+            if !name.is_empty() || !config.current_context.is_empty() {
+                let context = config.resolve(name)?;
+                let server = context.server;
+                connection.server = server.server;
+                connection.plaintext = server.plain_text;
+                connection.insecure = server.insecure;
+                connection.grpc_web = server.grpc_web || !server.grpc_web_root_path.is_empty();
+                connection.root_path = server.grpc_web_root_path;
+                connection.token = context.user.auth_token;
+                let pem = |text: &str| {
+                    use base64::{Engine as _, engine::general_purpose::STANDARD};
+                    STANDARD.decode(text).map_err(|e| Failure::fatal(format!("client-certificate-data in the config file: {e}")))
+                };
+                match (server.client_certificate_data.as_str(), server.client_certificate_key_data.as_str()) {
+                    ("", "") => {}
+                    ("", _) | (_, "") => {
+                        return Err(Failure::fatal("ClientCertificateData and ClientCertificateKeyData must always be specified together"));
+                    }
+                    (certificate, key) => connection.client_certificate = Some((pem(certificate)?, pem(key)?)),
+                }
+            }
+        }
+        self.apply_flags(&mut connection)?;
+        if connection.server.is_empty() {
+            return Err(Failure::fatal("Argo CD server address unspecified"));
+        }
+        connection.server = with_port(&connection.server);
+        Ok(connection)
+    }
+
+    fn apply_flags(&self, c: &mut Connection) -> Result<(), Failure> {
+        let defaults = Self::defaults()?;
+        let variable = |name: &str| env::var(name).ok().filter(|v| !v.is_empty());
+        let text = |flag: &Option<String>, name: &str| flag.clone().or_else(|| defaults.text(name)).filter(|v| !v.is_empty());
+        let is_on = |flag: Option<bool>, name: &str| flag.unwrap_or_else(|| defaults.is_set(name));
+        if let Some(server) = self.server.clone().or_else(|| defaults.text("server")).or_else(|| variable("ARGOCD_SERVER")) {
+            c.server = server;
+        }
+        if let Some(token) = self.auth_token.clone().or_else(|| defaults.text("auth-token")).or_else(|| variable("ARGOCD_AUTH_TOKEN")) {
+            c.token = token.trim().to_owned();
+        }
+        c.plaintext |= is_on(self.plaintext, "plaintext");
+        c.insecure |= is_on(self.insecure, "insecure");
+        c.grpc_web |= is_on(self.grpc_web, "grpc-web");
+        if let Some(path) = text(&self.grpc_web_root_path, "grpc-web-root-path") {
+            c.grpc_web = true;
+            c.root_path = path;
+        }
+        if let Some(file) = text(&self.server_crt, "server-crt") {
+            c.server_certificate = read(&file, "--server-crt")?;
+        }
+        match (text(&self.client_crt, "client-crt"), text(&self.client_crt_key, "client-crt-key")) {
+            (None, None) => {}
+            (Some(certificate), Some(key)) => {
+                c.client_certificate = Some((read(&certificate, "--client-crt")?, read(&key, "--client-crt-key")?));
+            }
+            _ => return Err(Failure::fatal("--client-crt and --client-crt-key must always be specified together")),
+        }
+        let default = defaults.text("header").into_iter().collect();
+        for header in if self.header.is_empty() { &default } else { &self.header }.iter().flat_map(|h| h.split(',')) {
+            let parted = header.split_once(':').filter(|(name, _)| !name.is_empty());
+            let (name, value) = parted.ok_or_else(|| Failure::fatal(format!("additional headers must be colon(:)-separated: {header}")))?;
+            c.headers.push((name.trim().to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        Ok(())
+    }
+}
+
+fn read(file: &str, flag: &str) -> Result<Vec<u8>, Failure> {
+    fs::read(file).map_err(|e| Failure::fatal(format!("cannot read {file}, which {flag} names: {e}")))
+}
+
+/// Without a port it is the most likely one.
+fn with_port(server: &str) -> String {
+    let after_address = server.rsplit_once(']').map_or(server, |(_, rest)| rest);
+    if after_address.contains(':') { server.to_owned() } else { format!("{server}:443") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_with_flags() {
+        let d = Defaults::parse("--grpc-web --server 'cd.example.com' --header=a:b --plaintext").expect("it is valid");
+        assert!(d.is_set("grpc-web") && d.is_set("plaintext") && !d.is_set("insecure"));
+        assert_eq!(d.text("server").as_deref(), Some("cd.example.com"));
+        assert_eq!(d.text("header").as_deref(), Some("a:b"));
+        assert_eq!(Defaults::parse("x").expect_err("not a flag").message, "ARGOCD_OPTS invalid at 'x'");
+        assert!(Defaults::parse("--a 'b").is_err());
+        assert_eq!(words(r#"a\ b "c d" '' e'f'"#).expect("words"), ["a b", "c d", "", "ef"]);
+    }
+
+    #[test]
+    fn ports() {
+        for (server, expected) in [
+            ("cd.example.com", "cd.example.com:443"),
+            ("localhost:8080", "localhost:8080"),
+            ("[::1]", "[::1]:443"),
+            ("[::1]:80", "[::1]:80"),
+        ] {
+            assert_eq!(with_port(server), expected);
+        }
+    }
+
+    #[test]
+    fn headers_and_certificates_are_checked() {
+        let args = ConnectArgs { header: vec!["X-A: 1,X-B:2".into()], ..Default::default() };
+        let c = args.for_login("localhost").expect("valid");
+        assert_eq!(c.headers, [("x-a".to_owned(), "1".to_owned()), ("x-b".to_owned(), "2".to_owned())]);
+        let args = ConnectArgs { header: vec!["oops".into()], ..Default::default() };
+        assert!(args.for_login("localhost").is_err());
+        let args = ConnectArgs { client_crt: Some("a".into()), ..Default::default() };
+        let message = args.for_login("localhost").err().map(|e| e.message);
+        assert_eq!(message.as_deref(), Some("--client-crt and --client-crt-key must always be specified together"));
+    }
+}

@@ -1,0 +1,264 @@
+//! `app diff`: what a sync would change.
+
+use super::{
+    AppRef, Refresh,
+    manifests::{Revisions, managed, object, render},
+};
+use crate::{
+    client::{Client, ConnectArgs, Failure},
+    output,
+};
+use serde_json::Value;
+use std::{collections::BTreeMap, fs, process::Command};
+use tiphys_api::{
+    Application,
+    resource::ResourceDiff,
+    rpc::settings::{Settings, SettingsQuery},
+};
+use tiphys_apimachinery::{Object, key::ResourceKey};
+use tiphys_engine::{
+    diff::{self, Options},
+    track,
+    types::{IgnoreRule, Tracking, TrackingMethod},
+};
+
+#[derive(clap::Args)]
+pub struct DiffCommand {
+    /// The application
+    app: String,
+    #[command(flatten)]
+    refresh: Refresh,
+    /// Return non-zero exit code when there is a diff [default: true]
+    #[arg(long)]
+    exit_code: Option<bool>,
+    /// Return specified exit code when there is a diff
+    #[arg(long, default_value_t = 1)]
+    diff_exit_code: u8,
+    /// Compare live app to a particular revision
+    #[arg(long)]
+    revision: Option<String>,
+    #[command(flatten)]
+    revisions: Revisions,
+    /// Compare live app to a local manifests (not supported yet)
+    #[arg(long)]
+    local: Option<String>,
+    /// Only render the difference in namespace
+    #[arg(long, short = 'N', value_name = "NAMESPACE")]
+    app_namespace: Option<String>,
+}
+
+impl DiffCommand {
+    pub async fn run(mut self, args: &ConnectArgs) -> Result<(), Failure> {
+        self.revisions.check()?;
+        if self.local.is_some() {
+            return Err(Failure::error("app diff --local is not supported yet: commit the manifests and name their --revision"));
+        }
+        let app_ref = AppRef::new(&self.app, self.app_namespace.as_deref());
+        let client = super::super::connect(args).await?;
+        let app = super::get(&client, &app_ref, self.refresh.kind()).await?;
+        self.revisions.resolve(&client, &app_ref).await?;
+        let revision = self.revision.as_deref().unwrap_or_default();
+        let found = print(&client, &app, &app_ref, revision, &self.revisions).await?;
+        if found && self.exit_code.unwrap_or(true) { Err(Failure::exit(self.diff_exit_code)) } else { Ok(()) }
+    }
+}
+
+/// The live object and what it would become, without what does not count.
+#[derive(Debug, PartialEq)]
+struct Pair {
+    key: ResourceKey,
+    live: Value,
+    target: Value,
+}
+
+/// Prints what differs between the cluster and Git, or Git at a revision. True when anything does.
+pub async fn print(client: &Client, app: &Application, app_ref: &AppRef, revision: &str, several: &Revisions) -> Result<bool, Failure> {
+    let resources = managed(client, app_ref).await?;
+    let mut pairs = if revision.is_empty() && several.revisions.is_empty() {
+        known(&resources)?
+    } else {
+        let objects = render(client, app_ref, revision, several, false).await?;
+        let settings: Settings = client.unary("/cluster.SettingsService/Get", SettingsQuery {}).await?;
+        compare(app, &resources, objects, &tracking(app, &settings))?
+    };
+    pairs.sort_by_cached_key(|pair| pair.key.to_string());
+    for pair in &pairs {
+        output::print(&header(&pair.key));
+        output::print(&text(pair)?);
+    }
+    Ok(!pairs.is_empty())
+}
+
+fn header(key: &ResourceKey) -> String {
+    format!("\n===== {}/{} {}/{} ======\n", key.group, key.kind, key.namespace, key.name)
+}
+
+/// What the server found out already.
+fn known(resources: &[ResourceDiff]) -> Result<Vec<Pair>, Failure> {
+    let mut pairs = Vec::new();
+    for r in resources.iter().filter(|r| !r.hook) {
+        let (live, target) = (object(&r.normalized_live_state)?, object(&r.predicted_live_state)?);
+        // Objects that are to go have no target; the server predicts nothing of them.
+        let target = if object(&r.target_state)?.is_null() { Value::Null } else { target };
+        if (r.modified || live.is_null() || target.is_null()) && live != target {
+            pairs.push(Pair { key: ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name), live, target });
+        }
+    }
+    Ok(pairs)
+}
+
+/// How the Application marks its objects, which a rendered object does not show yet.
+fn tracking(app: &Application, settings: &Settings) -> Tracking {
+    let m = &app.metadata;
+    let is_elsewhere = !m.namespace.is_empty() && !settings.controller_namespace.is_empty() && m.namespace != settings.controller_namespace;
+    Tracking {
+        app_name: if is_elsewhere { format!("{}_{}", m.namespace, m.name) } else { m.name.clone() },
+        method: match settings.tracking_method.as_str() {
+            "label" => TrackingMethod::Label,
+            "annotation+label" => TrackingMethod::AnnotationAndLabel,
+            _ => TrackingMethod::Annotation,
+        },
+        label_key: settings.app_label_key.clone(),
+        installation_id: settings.installation_id.clone(),
+    }
+}
+
+fn ignore_rules(app: &Application) -> Vec<IgnoreRule> {
+    let rules = app.spec.ignore_differences.iter();
+    rules
+        .map(|r| IgnoreRule {
+            group: r.group.clone(),
+            kind: r.kind.clone(),
+            name: r.name.clone(),
+            namespace: r.namespace.clone(),
+            json_pointers: r.json_pointers.clone(),
+            jq_path_expressions: r.jq_path_expressions.clone(),
+            managed_fields_managers: r.managed_fields_managers.clone(),
+        })
+        .collect()
+}
+
+/// Compares rendered objects with the live ones that the server knows of.
+fn compare(app: &Application, resources: &[ResourceDiff], rendered: Vec<Value>, tracking: &Tracking) -> Result<Vec<Pair>, Failure> {
+    let parse = |value: Value| Object::from_value(value).map_err(|e| Failure::error(format!("the server sent a manifest: {e}")));
+    let mut live = BTreeMap::new();
+    // Whether a kind has namespaces shows in the objects that are there.
+    let mut namespaced = BTreeMap::new();
+    for r in resources {
+        namespaced.insert((r.group.as_str(), r.kind.as_str()), !r.namespace.is_empty());
+        let state = object(&r.normalized_live_state)?;
+        if !r.hook && !state.is_null() {
+            let object = parse(state)?;
+            live.insert(object.key(), object);
+        }
+    }
+    let namespace = &app.spec.destination.namespace;
+    let rules = ignore_rules(app);
+    let options = Options { ignore: &rules, ..Default::default() };
+    let mut pairs = Vec::new();
+    for value in rendered {
+        let mut object = parse(value)?;
+        if object.annotation(tiphys_api::constants::HOOK).is_some() {
+            continue;
+        }
+        match namespaced.get(&(object.group(), object.kind())) {
+            Some(false) => object.set_namespace(""),
+            _ if object.namespace().is_empty() => object.set_namespace(namespace),
+            _ => {}
+        }
+        track::set(&mut object, tracking, namespace);
+        let key = object.key();
+        let found = live.remove(&key);
+        let diff = diff::diff(Some(&object), found.as_ref(), &options);
+        if diff.modified {
+            pairs.push(Pair { key, live: (*diff.normalized_live).clone(), target: (*diff.predicted_live).clone() });
+        }
+    }
+    pairs.extend(live.into_iter().map(|(key, object)| Pair { key, live: object.into_value(), target: Value::Null }));
+    Ok(pairs)
+}
+
+/// The difference, by the tool that `KUBECTL_EXTERNAL_DIFF` names or as `diff` prints it.
+fn text(pair: &Pair) -> Result<String, Failure> {
+    let yaml = |value: &Value| if value.is_null() { Ok(String::new()) } else { output::yaml(value) };
+    let (live, target) = (yaml(&pair.live)?, yaml(&pair.target)?);
+    let Some(tool) = std::env::var("KUBECTL_EXTERNAL_DIFF").ok().filter(|t| !t.trim().is_empty()) else {
+        return Ok(output::diff::normal(&live, &target));
+    };
+    let folder = std::env::temp_dir().join(format!("tiphys-diff-{}", std::process::id()));
+    let run = || -> std::io::Result<String> {
+        fs::create_dir_all(&folder)?;
+        let (live_file, target_file) = (folder.join("live.yaml"), folder.join("target.yaml"));
+        fs::write(&live_file, live)?;
+        fs::write(&target_file, target)?;
+        let mut words = tool.split_whitespace();
+        let out = Command::new(words.next().unwrap_or("diff")).args(words).arg(live_file).arg(target_file).output()?;
+        Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+    };
+    let result = run();
+    let _ = fs::remove_dir_all(&folder);
+    result.map_err(|e| Failure::error(format!("KUBECTL_EXTERNAL_DIFF {tool:?}: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn resource(name: &str, live: Value, target: Value, modified: bool) -> ResourceDiff {
+        ResourceDiff {
+            kind: "ConfigMap".into(),
+            namespace: "n".into(),
+            name: name.into(),
+            target_state: target.to_string(),
+            normalized_live_state: live.to_string(),
+            predicted_live_state: target.to_string(),
+            modified,
+            ..Default::default()
+        }
+    }
+
+    fn config_map(name: &str, value: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}, "data": {"k": value}})
+    }
+
+    #[test]
+    fn what_the_server_found() {
+        let resources = [
+            resource("same", config_map("same", "1"), config_map("same", "1"), false),
+            resource("changed", config_map("changed", "1"), config_map("changed", "2"), true),
+            resource("new", Value::Null, config_map("new", "1"), true),
+            resource("gone", config_map("gone", "1"), Value::Null, false),
+            ResourceDiff { hook: true, ..resource("hook", Value::Null, config_map("hook", "1"), true) },
+        ];
+        let pairs = known(&resources).expect("valid");
+        let names: Vec<&str> = pairs.iter().map(|p| p.key.name.as_str()).collect();
+        assert_eq!(names, ["changed", "new", "gone"]);
+        assert_eq!(header(&pairs[0].key), "\n===== /ConfigMap n/changed ======\n");
+        assert_eq!(text(&pairs[0]).expect("printed"), "3c3\n<   k: \"1\"\n---\n>   k: \"2\"\n");
+        assert!(text(&pairs[2]).expect("printed").starts_with("1,7d0\n< apiVersion: v1\n"));
+    }
+
+    #[test]
+    fn another_revision() {
+        let mut app = Application::default();
+        app.metadata.name = "a".into();
+        app.spec.destination.namespace = "n".into();
+        let tracking = tracking(&app, &Settings::default());
+        let marked = |name: &str, value: &str| {
+            let mut object = Object::from_value(config_map(name, value)).expect("an object");
+            track::set(&mut object, &tracking, "n");
+            object.into_value()
+        };
+        let resources = [
+            resource("same", marked("same", "1"), Value::Null, false),
+            resource("changed", marked("changed", "1"), Value::Null, false),
+            resource("gone", marked("gone", "1"), Value::Null, false),
+        ];
+        let without_namespace = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "same"}, "data": {"k": "1"}});
+        let rendered = vec![without_namespace, config_map("changed", "2"), config_map("new", "1")];
+        let pairs = compare(&app, &resources, rendered, &tracking).expect("valid");
+        let names: Vec<&str> = pairs.iter().map(|p| p.key.name.as_str()).collect();
+        assert_eq!(names, ["changed", "new", "gone"]);
+    }
+}

@@ -1,0 +1,119 @@
+//! `app get`.
+
+use super::{AppRef, Refresh, source_position, states};
+use crate::{
+    client::{Client, ConnectArgs, Failure},
+    output::{self, summary},
+};
+use jiff::Timestamp;
+use std::time::Duration;
+use tiphys_api::{
+    Application,
+    resource::ApplicationTree,
+    rpc::application::{ApplicationSyncWindowsQuery, ApplicationSyncWindowsResponse, ResourcesQuery},
+};
+use tonic::Code;
+
+#[derive(clap::Args)]
+pub struct Get {
+    /// The application
+    app: String,
+    /// Output format. One of: json|yaml|wide|tree|tree=detailed
+    #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
+    output: String,
+    /// Time out after this many seconds; the application is then shown as it is, without a refresh
+    #[arg(long, default_value_t = 0)]
+    timeout: u64,
+    /// Show application operation
+    #[arg(long)]
+    show_operation: bool,
+    /// Show application parameters and overrides
+    #[arg(long)]
+    show_params: bool,
+    #[command(flatten)]
+    refresh: Refresh,
+    /// Only get application from namespace
+    #[arg(long, short = 'N', value_name = "NAMESPACE")]
+    app_namespace: Option<String>,
+    /// Position of the source from the list of sources of the app. Counting starts at 1
+    #[arg(long)]
+    source_position: Option<i64>,
+    /// Name of the source from the list of sources of the app
+    #[arg(long)]
+    source_name: Option<String>,
+}
+
+/// Formats that show an Application; checked before anything is asked.
+pub fn check_format(format: &str) -> Result<(), Failure> {
+    if matches!(format, "" | "json" | "yaml" | "wide" | "tree" | "tree=detailed") { Ok(()) } else { Err(output::unknown_format(format)) }
+}
+
+/// What stands below the summary.
+pub async fn details(client: &Client, app: &Application, app_ref: &AppRef, format: &str) -> Result<String, Failure> {
+    match format {
+        "tree" | "tree=detailed" => {
+            let query = ResourcesQuery { application_name: app_ref.name.clone(), app_namespace: app_ref.namespace(), ..Default::default() };
+            let nodes: ApplicationTree = client.unary("/application.ApplicationService/ResourceTree", query).await?;
+            if nodes.nodes.is_empty() {
+                return Ok(String::new());
+            }
+            Ok(format!("\n{}", states::tree(app, &nodes, format == "tree=detailed", Timestamp::now().as_second())))
+        }
+        _ if app.status.resources.is_empty() => Ok(String::new()),
+        _ => Ok(format!("\n{}", states::rows(app))),
+    }
+}
+
+impl Get {
+    pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
+        check_format(&self.output)?;
+        let app_ref = AppRef::new(&self.app, self.app_namespace.as_deref());
+        let client = super::super::connect(args).await?;
+        let app = self.fetch(&client, &app_ref).await?;
+        if matches!(self.output.as_str(), "json" | "yaml") {
+            output::print(&output::document(&app, &self.output)?);
+            return Ok(());
+        }
+        let source = match self.show_params || self.source_position.is_some() || self.source_name.is_some() {
+            true => source_position(&app, self.source_position, self.source_name.as_deref())?,
+            false => None,
+        };
+        let url = super::url(&client, &app.metadata.name).await?;
+        let windows = windows(&client, &app_ref).await?;
+        let mut text = summary::application(&app, &url, windows.as_ref());
+        if !app.status.conditions.is_empty() {
+            text += &format!("\n{}\n", summary::conditions(&app));
+        }
+        if let Some(state) = app.status.operation_state.as_ref().filter(|_| self.show_operation) {
+            text += &format!("\n{}", summary::operation(state, Timestamp::now()));
+        }
+        if self.show_params {
+            let shown = source.and_then(|at| app.spec.sources.get(at).cloned()).unwrap_or_else(|| summary::source(&app));
+            text += &summary::parameters(&shown);
+        }
+        text += &details(&client, &app, &app_ref, &self.output).await?;
+        output::print(&text);
+        Ok(())
+    }
+
+    async fn fetch(&self, client: &Client, app_ref: &AppRef) -> Result<Application, Failure> {
+        let asked = super::get(client, app_ref, self.refresh.kind());
+        if self.timeout == 0 {
+            return asked.await;
+        }
+        match tokio::time::timeout(Duration::from_secs(self.timeout), asked).await {
+            Ok(app) => app,
+            Err(_) => super::get(client, app_ref, None).await,
+        }
+    }
+}
+
+/// None where the server does not know of windows.
+async fn windows(client: &Client, app: &AppRef) -> Result<Option<ApplicationSyncWindowsResponse>, Failure> {
+    let query = ApplicationSyncWindowsQuery { name: app.name.clone(), app_namespace: app.namespace(), project: None };
+    match client.unary("/application.ApplicationService/GetApplicationSyncWindows", query).await {
+        Ok(windows) => Ok(Some(windows)),
+        Err(e) if e.code() == Code::Unimplemented => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}

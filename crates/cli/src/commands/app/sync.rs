@@ -1,0 +1,379 @@
+//! `app sync`.
+
+use super::{
+    AppRef, diff, get,
+    manifests::{Revisions, render},
+    pairs, select,
+    spec::normal_duration,
+    wait::{self, Conditions, Wait},
+};
+use crate::{
+    client::{Client, ConnectArgs, Failure},
+    commands::prompt,
+    output::{self, summary},
+};
+use tiphys_api::{
+    Application,
+    operation::{Backoff, Info, RetryStrategy, SyncOperationResource, SyncStrategy, SyncStrategyApply, SyncStrategyHook},
+    rpc::application::{ApplicationQuery, ApplicationSyncRequest, SyncOptions},
+};
+use tiphys_apimachinery::Object;
+
+#[derive(clap::Args)]
+pub struct Sync {
+    /// The applications
+    #[arg(required_unless_present_any = ["selector", "project"])]
+    apps: Vec<String>,
+    /// Preview apply without affecting cluster
+    #[arg(long)]
+    dry_run: bool,
+    /// Allow deleting unexpected resources
+    #[arg(long)]
+    prune: bool,
+    /// Sync to a specific revision. Preserves parameter overrides
+    #[arg(long)]
+    revision: Option<String>,
+    /// Sync only specific resources as GROUP:KIND:NAME or !GROUP:KIND:NAME. Fields may be blank and '*' can be used (can be repeated)
+    #[arg(long)]
+    resource: Vec<String>,
+    /// Sync apps that match this label. Supports '=', '==', '!=', in, notin, exists & not exists
+    #[arg(long, short = 'l')]
+    selector: Option<String>,
+    /// Sync only specific resources with a label (can be repeated)
+    #[arg(long)]
+    label: Vec<String>,
+    /// Sync apps that belong to the specified projects (can be repeated)
+    #[arg(long)]
+    project: Vec<String>,
+    /// Time out after this many seconds; 0 waits for ever
+    #[arg(long, default_value_t = 0)]
+    timeout: u64,
+    #[command(flatten)]
+    how: How,
+    /// Do not wait for application to sync before continuing
+    #[arg(long = "async")]
+    async_: bool,
+    /// Path to a local directory (not supported yet)
+    #[arg(long)]
+    local: Option<String>,
+    /// A list of key-value pairs during sync process. These infos will be persisted in app (can be repeated)
+    #[arg(long)]
+    info: Vec<String>,
+    /// Assume yes as answer for all user queries or prompts
+    #[arg(long = "assumeYes")]
+    assume_yes: bool,
+    /// Preview difference against the target and live state before syncing app and wait for user confirmation
+    #[arg(long)]
+    preview_changes: bool,
+    /// Output format. One of: json|yaml|wide|tree|tree=detailed
+    #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
+    output: String,
+    /// Only sync an application in namespace
+    #[arg(long, short = 'N', value_name = "NAMESPACE")]
+    app_namespace: Option<String>,
+    #[command(flatten)]
+    revisions: Revisions,
+}
+
+/// How the sync is done.
+#[derive(clap::Args, Clone, Default)]
+struct How {
+    /// Sync strategy (one of: apply|hook)
+    #[arg(long)]
+    strategy: Option<String>,
+    /// Use a force apply
+    #[arg(long)]
+    force: bool,
+    /// Use a kubectl create/replace instead apply
+    #[arg(long)]
+    replace: bool,
+    /// Use server-side apply while syncing the application
+    #[arg(long)]
+    server_side: bool,
+    /// Sync only out-of-sync resources
+    #[arg(long)]
+    apply_out_of_sync_only: bool,
+    /// Max number of allowed sync retries
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    retry_limit: i64,
+    /// Use the latest revision on retry instead of the initial one
+    #[arg(long)]
+    retry_refresh: bool,
+    /// Retry backoff base duration. Input needs to be a duration (e.g. 2m, 1h)
+    #[arg(long, default_value = "5s")]
+    retry_backoff_duration: String,
+    /// Max retry backoff duration. Input needs to be a duration (e.g. 2m, 1h)
+    #[arg(long, default_value = "3m0s")]
+    retry_backoff_max_duration: String,
+    /// Factor multiplies the base duration after each failed retry
+    #[arg(long, default_value_t = 2)]
+    retry_backoff_factor: i64,
+}
+
+impl How {
+    fn strategy(&self) -> Result<SyncStrategy, Failure> {
+        let apply = SyncStrategyApply { force: self.force };
+        match self.strategy.as_deref() {
+            Some("apply") => Ok(SyncStrategy { apply: Some(apply), hook: None }),
+            None | Some("" | "hook") => Ok(SyncStrategy { apply: None, hook: Some(SyncStrategyHook { sync_strategy_apply: apply }) }),
+            Some(other) => Err(Failure::fatal(format!("Unknown sync strategy: '{other}'"))),
+        }
+    }
+
+    fn options(&self) -> Option<SyncOptions> {
+        let all = [
+            (self.replace, "Replace=true"),
+            (self.server_side, "ServerSideApply=true"),
+            (self.apply_out_of_sync_only, "ApplyOutOfSyncOnly=true"),
+        ];
+        let items: Vec<String> = all.into_iter().filter(|(on, _)| *on).map(|(_, option)| option.to_owned()).collect();
+        (!items.is_empty()).then_some(SyncOptions { items })
+    }
+
+    fn retry(&self) -> Result<Option<RetryStrategy>, Failure> {
+        if self.retry_limit == 0 {
+            return Ok(None);
+        }
+        let backoff = Backoff {
+            duration: normal_duration("--retry-backoff-duration", &self.retry_backoff_duration)?,
+            max_duration: normal_duration("--retry-backoff-max-duration", &self.retry_backoff_max_duration)?,
+            factor: Some(self.retry_backoff_factor),
+        };
+        Ok(Some(RetryStrategy { limit: self.retry_limit, backoff: Some(backoff), refresh: self.retry_refresh }))
+    }
+}
+
+impl Sync {
+    /// What does not go together; said before anything is sent.
+    fn check(&self) -> Result<(), Failure> {
+        get::check_format(&self.output)?;
+        self.how.strategy()?;
+        self.how.retry()?;
+        self.revisions.check().map_err(|e| Failure { code: 1, ..e })?;
+        if self.local.is_some() {
+            return Err(Failure::fatal("app sync --local is not supported yet: commit the manifests and sync to their revision"));
+        }
+        if self.apps.len() > 1 && self.selector.as_deref().is_some_and(|s| !s.is_empty()) {
+            return Err(Failure::fatal("Cannot use selector option when application name(s) passed as argument(s)"));
+        }
+        let r = &self.revisions;
+        let several = !r.revisions.is_empty() || !r.source_positions.is_empty() || !r.source_names.is_empty();
+        if several && self.apps.len() != 1 {
+            let message =
+                "Cannot use --revisions and --source-positions options when 0 or more than 1 application names are passed as argument(s)";
+            return Err(Failure::fatal(message));
+        }
+        Ok(())
+    }
+
+    pub async fn run(mut self, args: &ConnectArgs) -> Result<(), Failure> {
+        self.check()?;
+        let client = super::super::connect(args).await?;
+        if let [name] = self.apps.as_slice() {
+            let app = AppRef::new(name, self.app_namespace.as_deref());
+            self.revisions.resolve(&client, &app).await?;
+        }
+        for name in self.names(&client).await? {
+            self.sync(&client, &AppRef::new(&name, self.app_namespace.as_deref())).await?;
+        }
+        Ok(())
+    }
+
+    async fn names(&self, client: &Client) -> Result<Vec<String>, Failure> {
+        let selector = self.selector.clone().unwrap_or_default();
+        let mut names = self.apps.clone();
+        if selector.is_empty() && self.project.is_empty() {
+            return Ok(names);
+        }
+        let query = ApplicationQuery {
+            selector: Some(selector.clone()),
+            app_namespace: Some(self.app_namespace.clone().unwrap_or_default()),
+            projects: self.project.clone(),
+            ..Default::default()
+        };
+        let found = super::list(client, query).await?;
+        if found.is_empty() {
+            let mut message = "No matching apps found for filter:".to_owned();
+            if !selector.is_empty() {
+                message += &format!(" selector {selector}");
+            }
+            if !self.project.is_empty() {
+                message += &format!(" projects [{}]", self.project.join(" "));
+            }
+            return Err(Failure::fatal(message));
+        }
+        names.extend(found.iter().map(summary::qualified_name));
+        Ok(names)
+    }
+
+    async fn sync(&self, client: &Client, app_ref: &AppRef) -> Result<(), Failure> {
+        let flags = self.resource_flags(client, app_ref).await?;
+        let selected = select::parse(&flags)?;
+        let app = super::get(client, app_ref, None).await?;
+        let revision = self.revision.clone().unwrap_or_default();
+        if summary::has_many_sources(&app) && !revision.is_empty() {
+            let message =
+                "argocd cli does not work on multi-source app with --revision flag. Use --revisions and --source-positions instead.";
+            return Err(Failure::fatal(message));
+        }
+        let resources = select::of(&app, &selected);
+        if !flags.is_empty() && resources.is_empty() {
+            return Err(Failure::fatal(format!("No matching app resources found for resource filter: {}", flags.join(", "))));
+        }
+        if self.preview_changes && !self.is_confirmed(client, &app, app_ref).await? {
+            return Ok(());
+        }
+        let request = self.request(app_ref, revision, resources)?;
+        let _: Application = client.unary("/application.ApplicationService/Sync", request).await?;
+        if self.async_ {
+            return Ok(());
+        }
+        let conditions = Conditions { operation: true, ..Default::default() };
+        let asked = Wait { app: app_ref, timeout: self.timeout, conditions, selected: &selected, output: &self.output };
+        let waited = wait::wait(client, &asked).await?;
+        if self.dry_run { Ok(()) } else { verdict(&waited, selected.is_empty()) }
+    }
+
+    /// The `--resource` flags, and one for each resource that has one of the labels.
+    async fn resource_flags(&self, client: &Client, app: &AppRef) -> Result<Vec<String>, Failure> {
+        let mut flags = self.resource.clone();
+        let labels = pairs(&self.label)?;
+        if labels.is_empty() {
+            return Ok(flags);
+        }
+        let objects = render(client, app, self.revision.as_deref().unwrap_or_default(), &self.revisions, false).await;
+        let objects = objects.map_err(|e| Failure { code: 1, ..e })?;
+        output::print(&format!("The name of the app is  {}\n", app.name));
+        for object in objects.into_iter().filter_map(|o| Object::from_value(o).ok()) {
+            if labels.iter().any(|(key, value)| object.label(key) == Some(value)) {
+                flags.push(format!("{}:{}:{}", object.group(), object.kind(), object.name()));
+            }
+        }
+        if flags.is_empty() {
+            return Err(Failure::fatal(format!("No matching resources found for labels: [{}]", self.label.join(" "))));
+        }
+        Ok(flags)
+    }
+
+    /// Shows what would change. False when nothing would, or when the answer is no.
+    async fn is_confirmed(&self, client: &Client, app: &Application, app_ref: &AppRef) -> Result<bool, Failure> {
+        let name = app_ref.qualified();
+        output::print(&format!("====== Previewing differences between live and desired state of application {name} ======\n"));
+        let revision = self.revision.as_deref().unwrap_or_default();
+        if !diff::print(client, app, app_ref, revision, &self.revisions).await? {
+            output::print("====== No Differences found ======\n");
+            return Ok(false);
+        }
+        let question =
+            format!("Please review changes to application {name} shown above. Do you want to continue the sync process? (y/n): ");
+        if self.assume_yes || prompt::proceed(&question)? { Ok(true) } else { Err(Failure::exit(0)) }
+    }
+
+    fn request(&self, app: &AppRef, revision: String, resources: Vec<SyncOperationResource>) -> Result<ApplicationSyncRequest, Failure> {
+        Ok(ApplicationSyncRequest {
+            name: app.name.clone(),
+            app_namespace: app.namespace(),
+            revision: Some(revision),
+            dry_run: Some(self.dry_run),
+            prune: Some(self.prune),
+            strategy: Some(self.how.strategy()?),
+            resources,
+            infos: pairs(&self.info)?.into_iter().map(|(name, value)| Info { name, value }).collect(),
+            retry_strategy: self.how.retry()?,
+            sync_options: self.how.options(),
+            revisions: self.revisions.revisions.clone(),
+            source_positions: self.revisions.source_positions.clone(),
+            ..Default::default()
+        })
+    }
+}
+
+/// Whether the sync did what it should.
+fn verdict(waited: &wait::Waited, whole: bool) -> Result<(), Failure> {
+    let Some(operation) = &waited.operation else { return Ok(()) };
+    if operation.phase != "Succeeded" {
+        return Err(Failure::fatal(format!("Operation has completed with phase: {}", operation.phase)));
+    }
+    let is_synced = waited.app.as_ref().is_some_and(|a| a.status.sync.status == "Synced");
+    let results = operation.sync_result.iter().flat_map(|r| &r.resources);
+    let kept = results.filter(|r| r.status == "PruneSkipped").count();
+    if whole && !is_synced && kept > 0 {
+        return Err(Failure::fatal(format!("{kept} resources require pruning")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use serde_json::json;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        sync: Sync,
+    }
+
+    fn parse(words: &[&str]) -> Sync {
+        Program::parse_from([&["sync"], words].concat()).sync
+    }
+
+    #[test]
+    fn the_request_has_what_the_flags_say() {
+        let sync = parse(&[
+            "a",
+            "--prune",
+            "--revision",
+            "main",
+            "--info",
+            "why=test",
+            "--replace",
+            "--server-side",
+            "--retry-limit",
+            "2",
+            "--strategy",
+            "apply",
+            "--force",
+        ]);
+        sync.check().expect("they go together");
+        let r = sync.request(&AppRef::new("ns/a", None), "main".into(), Vec::new()).expect("valid");
+        assert_eq!((r.name.as_str(), r.app_namespace.as_deref(), r.prune, r.dry_run), ("a", Some("ns"), Some(true), Some(false)));
+        assert_eq!(r.sync_options.map(|o| o.items), Some(vec!["Replace=true".to_owned(), "ServerSideApply=true".into()]));
+        assert_eq!(r.strategy.and_then(|s| s.apply).map(|a| a.force), Some(true));
+        assert_eq!(r.retry_strategy.and_then(|r| r.backoff).map(|b| b.max_duration), Some("3m0s".to_owned()));
+        assert_eq!(r.infos, [Info { name: "why".into(), value: "test".into() }]);
+        let plain = parse(&["a"]).request(&AppRef::new("a", None), String::new(), Vec::new()).expect("valid");
+        assert!(plain.sync_options.is_none() && plain.retry_strategy.is_none() && plain.strategy.is_some_and(|s| s.hook.is_some()));
+    }
+
+    #[test]
+    fn what_does_not_go_together() {
+        for words in [
+            &["a", "b", "-l", "x=y"][..],
+            &["a", "b", "--revisions", "r", "--source-positions", "1"],
+            &["a", "--revisions", "r", "--source-positions", "1,2"],
+            &["a", "--strategy", "x"],
+            &["a", "--local", "."],
+            &["a", "-o", "xml"],
+            &["a", "--retry-limit", "1", "--retry-backoff-duration", "soon"],
+        ] {
+            assert!(parse(words).check().is_err(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn verdicts() {
+        let waited = |phase: &str, sync: &str| {
+            let value = json!({"status": {"sync": {"status": sync}, "operationState": {"phase": phase, "syncResult": {"resources": [
+                {"status": "PruneSkipped"}, {"status": "Synced"}]}}}});
+            let app: Application = serde_json::from_value(value).expect("an Application");
+            wait::Waited { operation: app.status.operation_state.clone(), app: Some(app) }
+        };
+        let message = |w: &wait::Waited, whole| verdict(w, whole).err().map(|e| (e.code, e.message));
+        assert_eq!(message(&waited("Failed", "Synced"), true), Some((1, "Operation has completed with phase: Failed".into())));
+        assert_eq!(message(&waited("Succeeded", "OutOfSync"), true), Some((1, "1 resources require pruning".into())));
+        assert_eq!(message(&waited("Succeeded", "OutOfSync"), false), None);
+        assert_eq!(message(&waited("Succeeded", "Synced"), true), None);
+    }
+}

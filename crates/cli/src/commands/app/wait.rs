@@ -1,0 +1,398 @@
+//! `app wait`, and the waiting of `app sync`. Main function: [`wait`], which follows an Application until it is as asked.
+
+use super::{
+    AppRef, get,
+    select::{self, Selected},
+    states::{ResourceState, states, waiting_row},
+};
+use crate::{
+    client::{Client, ConnectArgs, Failure},
+    output::{self, summary, table, time},
+};
+use futures::{StreamExt as _, stream::BoxStream};
+use jiff::Timestamp;
+use std::{collections::BTreeMap, time::Duration};
+use tiphys_api::{
+    Application,
+    application::ApplicationWatchEvent,
+    operation::OperationState,
+    rpc::application::{ApplicationQuery, ApplicationResponse},
+};
+use tokio::time::{Instant, sleep, timeout_at};
+use tonic::Status;
+
+#[derive(clap::Args)]
+pub struct WaitCommand {
+    /// The applications
+    #[arg(required_unless_present = "selector")]
+    apps: Vec<String>,
+    #[command(flatten)]
+    conditions: Conditions,
+    /// Wait for apps by label. Supports '=', '==', '!=', in, notin, exists & not exists
+    #[arg(long, short = 'l')]
+    selector: Option<String>,
+    /// Wait only for specific resources as GROUP:KIND:NAME or !GROUP:KIND:NAME. Fields may be blank and '*' can be used (can be repeated)
+    #[arg(long)]
+    resource: Vec<String>,
+    /// Time out after this many seconds; 0 waits for ever
+    #[arg(long, default_value_t = 0)]
+    timeout: u64,
+    /// Only wait for an application in namespace
+    #[arg(long, short = 'N', value_name = "NAMESPACE")]
+    app_namespace: Option<String>,
+    /// Output format. One of: json|yaml|wide|tree|tree=detailed
+    #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
+    output: String,
+}
+
+/// What to wait for.
+#[derive(clap::Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Conditions {
+    /// Wait for sync
+    #[arg(long)]
+    pub sync: bool,
+    /// Wait for health
+    #[arg(long)]
+    pub health: bool,
+    /// Wait for pending operations
+    #[arg(long)]
+    pub operation: bool,
+    /// Wait for suspended
+    #[arg(long)]
+    pub suspended: bool,
+    /// Wait for degraded
+    #[arg(long)]
+    pub degraded: bool,
+    /// Wait for delete
+    #[arg(long)]
+    pub delete: bool,
+    /// Wait for hydration operations
+    #[arg(long)]
+    pub hydrated: bool,
+}
+
+impl Conditions {
+    /// Without any flag it is sync, health and operation.
+    fn or_usual(self) -> Self {
+        if self == Self::default() { Self { sync: true, health: true, operation: true, ..self } } else { self }
+    }
+
+    fn met_by(&self, health: &str, sync: &str, app: &Application) -> bool {
+        if self.delete {
+            return false;
+        }
+        let checks_health = self.health || self.suspended || self.degraded;
+        let health_is_good = (self.health && health == "Healthy")
+            || (self.suspended && health == "Suspended")
+            || (self.degraded && health == "Degraded")
+            || !checks_health;
+        (!self.sync || sync == "Synced")
+            && health_is_good
+            && (!self.operation || app.operation.is_none())
+            && (!self.hydrated || is_hydrated(app))
+    }
+
+    fn met(&self, app: &Application, selected: &[Selected]) -> bool {
+        let met = match selected {
+            [] => self.met_by(&app.status.health.status, &app.status.sync.status, app),
+            _ => states(app, selected).iter().all(|s| self.met_by(&s.health, &s.status, app)),
+        };
+        met && !(self.operation && is_operating(app))
+    }
+}
+
+fn is_hydrated(app: &Application) -> bool {
+    let status = &app.status.source_hydrator;
+    let (Some(current), Some(last)) = (&status.current_operation, &status.last_successful_operation) else { return false };
+    current.phase == "Hydrated" && current.source_hydrator == last.source_hydrator && current.dry_sha == last.dry_sha
+}
+
+/// An operation was asked for, is running, or has not been compared since it ended.
+fn is_operating(app: &Application) -> bool {
+    if app.operation.is_some() {
+        return true;
+    }
+    let Some(state) = &app.status.operation_state else { return false };
+    let Some(finished) = &state.finished_at else { return true };
+    let dry_run = state.operation.sync.as_ref().is_some_and(|s| s.dry_run);
+    !dry_run && app.status.reconciled_at.as_ref().is_none_or(|compared| compared.seconds < finished.seconds)
+}
+
+impl WaitCommand {
+    pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
+        get::check_format(&self.output)?;
+        let selected = select::parse(&self.resource)?;
+        let client = super::super::connect(args).await?;
+        let mut names = self.apps.clone();
+        if let Some(selector) = self.selector.as_ref().filter(|s| !s.is_empty()) {
+            let query = ApplicationQuery { selector: Some(selector.clone()), ..Default::default() };
+            names.extend(super::list(&client, query).await?.iter().map(summary::qualified_name));
+        }
+        for name in names {
+            let app = AppRef::new(&name, self.app_namespace.as_deref());
+            let conditions = self.conditions.or_usual();
+            let asked = Wait { app: &app, timeout: self.timeout, conditions, selected: &selected, output: &self.output };
+            wait(&client, &asked).await?;
+        }
+        Ok(())
+    }
+}
+
+/// What is waited for, and how to show it.
+pub struct Wait<'a> {
+    pub app: &'a AppRef,
+    /// Seconds; 0 for ever.
+    pub timeout: u64,
+    pub conditions: Conditions,
+    pub selected: &'a [Selected],
+    pub output: &'a str,
+}
+
+/// What the Application was at the end; nothing when it was deleted.
+#[derive(Default)]
+pub struct Waited {
+    pub app: Option<Application>,
+    /// The operation as it was when the conditions were met.
+    pub operation: Option<OperationState>,
+}
+
+/// Follows an Application until the conditions are met.
+pub async fn wait(client: &Client, asked: &Wait<'_>) -> Result<Waited, Failure> {
+    let url = super::url(client, &asked.app.qualified()).await?;
+    let mut follower = Follower { client, asked, url, seen: BTreeMap::new(), header: true, refresh: false };
+    let app = super::get(client, asked.app, None).await?;
+    if asked.conditions.met(&app, asked.selected) {
+        return follower.done(app).await;
+    }
+    if asked.timeout == 0 {
+        return follower.follow(app).await;
+    }
+    let deadline = Instant::now() + Duration::from_secs(asked.timeout);
+    match timeout_at(deadline, follower.follow(app)).await {
+        Ok(waited) => waited,
+        Err(_) => follower.late().await,
+    }
+}
+
+struct Follower<'a> {
+    client: &'a Client,
+    asked: &'a Wait<'a>,
+    url: String,
+    seen: BTreeMap<String, ResourceState>,
+    /// The header of the table is still to be printed.
+    header: bool,
+    /// There was an operation, after which the status lags behind.
+    refresh: bool,
+}
+
+impl Follower<'_> {
+    /// Documents must stay readable for programs: nothing else is printed then.
+    fn is_quiet(&self) -> bool {
+        matches!(self.asked.output, "json" | "yaml")
+    }
+
+    async fn follow(&mut self, app: Application) -> Result<Waited, Failure> {
+        let mut version = app.metadata.resource_version.clone();
+        loop {
+            let mut events = match watch(self.client, self.asked.app, &version).await {
+                Ok(events) => events,
+                Err(e) if may_pass(&e) => {
+                    sleep(Duration::from_secs(1)).await;
+                    continue;
+                }
+                Err(e) => return Err(e.into()),
+            };
+            while let Some(Ok(event)) = events.next().await {
+                version.clone_from(&event.application.metadata.resource_version);
+                if let Some(waited) = self.see(event).await? {
+                    return Ok(waited);
+                }
+            }
+            // The stream ended or broke: go on from where it was.
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    async fn see(&mut self, event: ApplicationWatchEvent) -> Result<Option<Waited>, Failure> {
+        let app = event.application;
+        let conditions = self.asked.conditions;
+        if event.type_ == "DELETED" {
+            if conditions.delete {
+                output::print(&format!("Application '{}' deleted\n", summary::qualified_name(&app)));
+                return Ok(Some(Waited::default()));
+            }
+            return Err(Failure::error(format!("application '{}' was deleted while waiting for it", self.asked.app.qualified())));
+        }
+        let operation = app.operation.as_ref().and_then(|o| o.sync.as_ref());
+        self.refresh |= app.operation.is_some() && !operation.is_some_and(|s| s.dry_run);
+        if conditions.met(&app, self.asked.selected) {
+            return self.done(app).await.map(Some);
+        }
+        if let Some(message) = self.print_changes(&app) {
+            self.final_status(app).await?;
+            return Err(Failure::error(message));
+        }
+        Ok(None)
+    }
+
+    /// Prints the rows that are new. Returns what went wrong for good, if anything did.
+    fn print_changes(&mut self, app: &Application) -> Option<String> {
+        let mut newer = BTreeMap::<String, ResourceState>::new();
+        let mut order = Vec::new();
+        for state in states(app, self.asked.selected) {
+            let key = state.key();
+            match newer.get_mut(&key) {
+                Some(known) => drop(known.merge(&state)),
+                None => {
+                    order.push(key.clone());
+                    newer.insert(key, state);
+                }
+            }
+        }
+        let mut text = String::new();
+        let (now, mut degraded) = (time::stamp(Timestamp::now()), None);
+        for key in order {
+            let Some(state) = newer.remove(&key) else { continue };
+            let known = self.seen.entry(key);
+            let mut changed = matches!(known, std::collections::btree_map::Entry::Vacant(_));
+            let known = known.or_insert_with(|| state.clone());
+            if self.asked.conditions.health && !matches!(known.health.as_str(), "Unknown" | "Degraded") && state.health == "Degraded" {
+                let name = self.asked.app.qualified();
+                degraded = Some(format!("application '{name}' health state has transitioned from {} to Degraded", known.health));
+            }
+            changed |= known.merge(&state);
+            if changed {
+                text += &known.waiting_row(&now);
+            }
+        }
+        if !self.is_quiet() && (self.header || !text.is_empty()) {
+            let header = ["TIMESTAMP", "GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE"];
+            let header = if std::mem::take(&mut self.header) { waiting_row(header) } else { String::new() };
+            output::print(&table::align(&(header + &text), 5));
+        }
+        degraded
+    }
+
+    async fn done(&mut self, app: Application) -> Result<Waited, Failure> {
+        let operation = app.status.operation_state.clone();
+        Ok(Waited { app: Some(self.final_status(app).await?), operation })
+    }
+
+    async fn final_status(&mut self, mut app: Application) -> Result<Application, Failure> {
+        if self.refresh {
+            app = super::get(self.client, self.asked.app, Some("normal".into())).await?;
+        }
+        if self.is_quiet() {
+            output::print(&output::document(&app, self.asked.output)?);
+            return Ok(app);
+        }
+        let mut text = format!("\n{}\n", summary::application(&app, &self.url, None));
+        if let Some(state) = app.status.operation_state.as_ref().filter(|_| self.asked.conditions.operation) {
+            text += &summary::operation(state, Timestamp::now());
+        }
+        text += &get::details(self.client, &app, self.asked.app, self.asked.output).await?;
+        output::print(&text);
+        Ok(app)
+    }
+
+    /// The time is over: shows how far it got.
+    async fn late(&mut self) -> Result<Waited, Failure> {
+        if !self.is_quiet() {
+            output::print("\nThis is the state of the app after wait timed out:\n");
+        }
+        self.refresh = false;
+        let app = super::get(self.client, self.asked.app, None).await?;
+        if !self.is_quiet() {
+            output::print("\nThe command timed out waiting for the conditions to be met.\n");
+        }
+        self.final_status(app).await?;
+        let (seconds, name) = (self.asked.timeout, self.asked.app.qualified());
+        Err(Failure::error(format!("timed out ({seconds}s) waiting for app {name:?} match desired state")))
+    }
+}
+
+/// The server may be back soon.
+fn may_pass(status: &Status) -> bool {
+    use tonic::Code::{Aborted, Internal, ResourceExhausted, Unavailable, Unknown};
+    matches!(status.code(), Aborted | Internal | ResourceExhausted | Unavailable | Unknown)
+}
+
+type Events = BoxStream<'static, Result<ApplicationWatchEvent, Status>>;
+
+async fn watch(client: &Client, app: &AppRef, version: &str) -> Result<Events, Status> {
+    let query = ApplicationQuery { resource_version: Some(version.to_owned()), ..app.query() };
+    client.stream("/application.ApplicationService/Watch", query).await
+}
+
+/// Watches from before the deletion, so that its end is not missed.
+pub async fn until_deleted<F>(client: &Client, app: &AppRef, delete: F) -> Result<(), Failure>
+where
+    F: Future<Output = Result<ApplicationResponse, Status>>,
+{
+    let mut events = watch(client, app, "").await?;
+    delete.await?;
+    loop {
+        match events.next().await {
+            Some(Ok(event)) if event.type_ == "DELETED" => return Ok(()),
+            Some(Ok(_)) => {}
+            // What was missed meanwhile shows in that it is gone.
+            Some(Err(_)) | None => {
+                sleep(Duration::from_secs(1)).await;
+                match super::get(client, app, None).await {
+                    Err(e) if matches!(e.status, Some(tonic::Code::NotFound | tonic::Code::PermissionDenied)) => return Ok(()),
+                    _ => events = watch(client, app, "").await?,
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn app(value: serde_json::Value) -> Application {
+        serde_json::from_value(value).expect("an Application")
+    }
+
+    #[test]
+    fn operations_that_are_not_over() {
+        let finished = |dry_run: bool, compared: &str| {
+            json!({"status": {"reconciledAt": compared, "operationState": {
+                "operation": {"sync": {"dryRun": dry_run}}, "finishedAt": "2026-01-01T00:00:10Z"}}})
+        };
+        for (value, expected) in [
+            (json!({}), false),
+            (json!({"operation": {"sync": {}}}), true),
+            (json!({"status": {"operationState": {"phase": "Running"}}}), true),
+            (finished(false, "2026-01-01T00:00:09Z"), true),
+            (finished(false, "2026-01-01T00:00:10Z"), false),
+            (finished(true, "2026-01-01T00:00:09Z"), false),
+        ] {
+            assert_eq!(is_operating(&app(value.clone())), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn conditions() {
+        let healthy = app(json!({"status": {"health": {"status": "Healthy"}, "sync": {"status": "OutOfSync"}, "resources": [
+            {"kind": "Service", "name": "a", "status": "Synced", "health": {"status": "Healthy"}},
+            {"kind": "Service", "name": "b", "status": "OutOfSync"},
+        ]}}));
+        let met = |c: Conditions, flags: &[&str]| {
+            let flags: Vec<String> = flags.iter().map(|f| (*f).to_owned()).collect();
+            c.met(&healthy, &select::parse(&flags).expect("valid flags"))
+        };
+        let none = Conditions::default();
+        assert!(met(Conditions { health: true, ..none }, &[]));
+        assert!(!met(Conditions { sync: true, ..none }, &[]));
+        assert!(!met(none.or_usual(), &[]));
+        assert!(met(none.or_usual(), &[":Service:a"]));
+        assert!(!met(none.or_usual(), &[":Service:b"]));
+        assert!(met(Conditions { suspended: true, health: true, ..none }, &[]));
+        assert!(!met(Conditions { degraded: true, ..none }, &[]));
+        assert!(!met(Conditions { delete: true, ..none }, &[]));
+        assert!(!met(Conditions { hydrated: true, ..none }, &[]));
+    }
+}

@@ -1,0 +1,100 @@
+//! `cluster`: the clusters that Applications can be deployed to.
+
+use super::{connect, list_document};
+use crate::{
+    client::{ConnectArgs, Failure},
+    output::{self, table},
+};
+use tiphys_api::{
+    cluster::{Cluster, ClusterList},
+    rpc::cluster::ClusterQuery,
+};
+
+#[derive(clap::Subcommand)]
+pub enum ClusterCommand {
+    /// List configured clusters
+    List {
+        /// Output format. One of: json|yaml|wide|server
+        #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
+        output: String,
+    },
+    /// Get cluster information
+    Get {
+        /// Addresses or names of clusters
+        #[arg(required = true)]
+        clusters: Vec<String>,
+        /// Output format. One of: json|yaml|wide|server
+        #[arg(long, short, default_value = "yaml", value_name = "FORMAT")]
+        output: String,
+    },
+}
+
+impl ClusterCommand {
+    pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
+        let client = connect(args).await?;
+        let text = match self {
+            Self::List { output } => {
+                let list: ClusterList = client.unary("/cluster.ClusterService/List", ClusterQuery::default()).await?;
+                match output.as_str() {
+                    "yaml" | "json" => list_document(&list.items, &output)?,
+                    "server" => servers(&list.items),
+                    "wide" | "" => rows(&list.items),
+                    other => return Err(output::unknown_format(other)),
+                }
+            }
+            Self::Get { clusters, output } => {
+                let mut found: Vec<Cluster> = Vec::new();
+                for selector in clusters {
+                    let is_address = selector.starts_with("http://") || selector.starts_with("https://");
+                    let (server, name) = if is_address { (selector, String::new()) } else { (String::new(), selector) };
+                    found.push(client.unary("/cluster.ClusterService/Get", ClusterQuery { server, name, id: None }).await?);
+                }
+                match (output.as_str(), found.as_slice()) {
+                    ("yaml" | "json", [one]) => output::document(one, &output)?,
+                    ("yaml" | "json", many) => list_document(many, &output)?,
+                    ("server", many) => servers(many),
+                    ("wide" | "", many) => many.iter().map(details).collect(),
+                    (other, _) => return Err(output::unknown_format(other)),
+                }
+            }
+        };
+        output::print(&text);
+        Ok(())
+    }
+}
+
+fn servers(clusters: &[Cluster]) -> String {
+    clusters.iter().map(|c| c.server.clone() + "\n").collect()
+}
+
+fn rows(clusters: &[Cluster]) -> String {
+    let rows = clusters.iter().map(|c| {
+        let server = match c.namespaces.len() {
+            0 => c.server.clone(),
+            n => format!("{} ({n} namespaces)", c.server),
+        };
+        let state = &c.info.connection_state;
+        vec![server, c.name.clone(), c.info.server_version.clone(), state.status.clone(), state.message.clone(), c.project.clone()]
+    });
+    table::table(&["SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT"], rows)
+}
+
+fn details(c: &Cluster) -> String {
+    let name = if c.name.is_empty() { "-" } else { &c.name };
+    let namespaces = if c.namespaces.is_empty() { "all namespaces".into() } else { c.namespaces.join(", ") };
+    format!(
+        "Cluster information\n\n  Server URL:            {}\n  Server Name:           {name}\n  Server Version:        {}\n  \
+         Namespaces:        \t {namespaces}\n\nTLS configuration\n\n  Client cert:           {}\n  Cert validation:       {}\n\n\
+         Authentication\n\n  Basic authentication:  {}\n  oAuth authentication:  {}\n  AWS authentication:    {}\n\n\
+         Disable compression: {}\n\nUse proxy: {}\n\n",
+        c.server,
+        c.info.server_version,
+        !c.config.tls_client_config.cert_data.is_empty(),
+        !c.config.tls_client_config.insecure,
+        !c.config.username.is_empty(),
+        !c.config.bearer_token.is_empty(),
+        c.config.aws_auth_config.is_some(),
+        c.config.disable_compression,
+        !c.config.proxy_url.is_empty(),
+    )
+}

@@ -1,0 +1,147 @@
+//! The commands that ask an API server, one file a verb. Main type: [`ClientCommand`].
+//! Names, flags and output are those of the `argocd` command, so that scripts and habits keep working.
+
+mod account;
+mod app;
+mod cluster;
+mod completion;
+mod context;
+mod login;
+mod logout;
+mod proj;
+mod prompt;
+mod repo;
+mod version;
+
+use crate::{
+    client::{Client, ConnectArgs, Failure},
+    output::{self, log},
+};
+use clap::{Arg, ArgAction, Command};
+use std::any::TypeId;
+
+#[derive(clap::Subcommand)]
+pub enum ClientCommand {
+    /// Manage applications
+    #[command(subcommand)]
+    App(Box<app::AppCommand>),
+    /// Manage projects
+    #[command(subcommand)]
+    Proj(proj::ProjCommand),
+    /// Manage repository connection parameters
+    #[command(subcommand)]
+    Repo(Box<repo::RepoCommand>),
+    /// Manage cluster credentials
+    #[command(subcommand)]
+    Cluster(cluster::ClusterCommand),
+    /// Manage account settings
+    #[command(subcommand)]
+    Account(account::AccountCommand),
+    /// Log in to an API server
+    Login(login::Login),
+    /// Log out from an API server
+    Logout(logout::Logout),
+    /// Switch between contexts
+    #[command(visible_alias = "ctx")]
+    Context(context::ContextCommand),
+    /// Print version information
+    Version(version::Version),
+    /// Print the completion script of a shell (bash, zsh or fish)
+    Completion(completion::Completion),
+}
+
+/// Runs a command. `program` is the whole command line as clap knows it, which `completion` prints a script of.
+pub async fn run(command: ClientCommand, connect: &ConnectArgs, program: Command) -> Result<(), Failure> {
+    log::set_format(&connect.log_format());
+    match command {
+        ClientCommand::App(c) => c.run(connect).await,
+        ClientCommand::Proj(c) => c.run(connect).await,
+        ClientCommand::Repo(c) => c.run(connect).await,
+        ClientCommand::Cluster(c) => c.run(connect).await,
+        ClientCommand::Account(c) => c.run(connect).await,
+        ClientCommand::Login(c) => c.run(connect).await,
+        ClientCommand::Logout(c) => c.run(connect).await,
+        ClientCommand::Context(c) => c.run(connect),
+        ClientCommand::Version(c) => c.run(connect).await,
+        ClientCommand::Completion(c) => c.run(program),
+    }
+}
+
+async fn connect(args: &ConnectArgs) -> Result<Client, Failure> {
+    Client::connect(args.resolve()?).await
+}
+
+/// A list in the format that `-o` names.
+fn list_document<T: serde::Serialize>(items: &[T], format: &str) -> Result<String, Failure> {
+    output::document(&items, format)
+}
+
+/// Lets flags be given as Go's are: `--prune`, `--prune=true` and `--prune=false`.
+pub fn adapt(command: Command) -> Command {
+    command
+        .mut_args(adapt_flag)
+        .mut_subcommands(|sub| if sub.get_name() == "up" || sub.get_name() == "control-plane" { sub } else { adapt(sub) })
+}
+
+fn adapt_flag(arg: Arg) -> Arg {
+    if arg.get_value_parser().type_id() != TypeId::of::<bool>() {
+        return arg;
+    }
+    let has_default = matches!(arg.get_action(), ArgAction::SetTrue);
+    let arg = arg.action(ArgAction::Set).num_args(0..=1).require_equals(true).default_missing_value("true").hide_possible_values(true);
+    let arg = arg.value_parser(go_bool).value_name("BOOL");
+    if has_default { arg.default_value("false").hide_default_value(true) } else { arg }
+}
+
+/// What `strconv.ParseBool` reads.
+fn go_bool(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err("must be true or false".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{FromArgMatches as _, Parser};
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        connect: ConnectArgs,
+        #[command(subcommand)]
+        command: ClientCommand,
+    }
+
+    fn parse(words: &[&str]) -> Result<Program, clap::Error> {
+        let matches = adapt(<Program as clap::CommandFactory>::command()).try_get_matches_from([&["tiphys"], words].concat())?;
+        Program::from_arg_matches(&matches)
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        adapt(<Program as clap::CommandFactory>::command()).debug_assert();
+    }
+
+    #[test]
+    fn flags_take_values_as_gos_do() {
+        for words in [
+            &["app", "delete", "a", "--cascade=false", "-y"][..],
+            &["app", "sync", "a", "--prune", "--dry-run=true", "--resource", "!:Service:x"],
+            &["--server", "localhost", "app", "list", "-l", "a in (b,c)", "-o", "name"],
+            &["app", "list", "--server=localhost", "--plaintext", "-H", "a: b"],
+            &["app", "set", "a", "--self-heal=false", "-p", "a=b", "--parameter", "c=d"],
+            &["app", "diff", "a", "--exit-code=false"],
+            &["ctx"],
+        ] {
+            assert!(parse(words).is_ok(), "{words:?}: {:?}", parse(words).err());
+        }
+        for words in [&["app", "sync", "--prune=maybe", "a"][..], &["app", "list", "--bogus"], &["app", "get"]] {
+            assert!(parse(words).is_err(), "{words:?}");
+        }
+        let program = parse(&["app", "list", "--plaintext=false"]).ok();
+        assert!(program.is_some_and(|p| matches!(p.command, ClientCommand::App(_)) && p.connect.log_format().is_empty()));
+    }
+}

@@ -1,0 +1,377 @@
+//! `repo`: repositories and how to reach them.
+
+use super::{connect, list_document, prompt};
+use crate::{
+    client::{ConnectArgs, Failure},
+    output::{self, table},
+};
+use std::{fs, path::PathBuf};
+use tiphys_api::{
+    repository::{Repository, RepositoryList},
+    rpc::repository::{RepoAccessQuery, RepoCreateRequest, RepoQuery, RepoResponse},
+};
+
+#[derive(clap::Subcommand)]
+pub enum RepoCommand {
+    /// Add git repository connection parameters
+    Add(Box<Add>),
+    /// List configured repositories
+    List {
+        /// Output format. Supported formats: yaml|json|url|wide
+        #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
+        output: String,
+        /// Force a cache refresh on connection status. Supported values: hard
+        #[arg(long)]
+        refresh: Option<String>,
+    },
+    /// Get a configured repository by URL
+    Get {
+        /// URL of the repository
+        repo: String,
+        /// Project of the repository
+        #[arg(long, default_value = "", hide_default_value = true)]
+        project: String,
+        /// Output format. One of: json|yaml|wide|url
+        #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
+        output: String,
+        /// Force a cache refresh on connection status. Supported values: hard
+        #[arg(long)]
+        refresh: Option<String>,
+    },
+    /// Remove configured repositories
+    Rm {
+        /// URLs of repositories
+        #[arg(required = true)]
+        repos: Vec<String>,
+        /// Project of the repository
+        #[arg(long, default_value = "", hide_default_value = true)]
+        project: String,
+    },
+}
+
+#[derive(clap::Args)]
+pub struct Add {
+    /// URL of the repository
+    repo: String,
+    /// Type of the repository, "git", "oci" or "helm"
+    #[arg(long = "type", default_value = "git")]
+    kind: String,
+    /// Name of the repository, mandatory for repositories of type helm
+    #[arg(long)]
+    name: Option<String>,
+    /// Project of the repository
+    #[arg(long)]
+    project: Option<String>,
+    /// Username to the repository
+    #[arg(long)]
+    username: Option<String>,
+    /// Password to the repository
+    #[arg(long)]
+    password: Option<String>,
+    /// Bearer token to the repository
+    #[arg(long)]
+    bearer_token: Option<String>,
+    /// Path to the private ssh key (e.g. ~/.ssh/id_rsa)
+    #[arg(long, value_name = "FILE")]
+    ssh_private_key_path: Option<PathBuf>,
+    /// Path to the TLS client certificate (PEM)
+    #[arg(long, value_name = "FILE")]
+    tls_client_cert_path: Option<PathBuf>,
+    /// Path to the TLS client certificate's key (PEM)
+    #[arg(long, value_name = "FILE")]
+    tls_client_cert_key_path: Option<PathBuf>,
+    /// Disables SSH strict host key checking (deprecated, use --insecure-skip-server-verification instead)
+    #[arg(long)]
+    insecure_ignore_host_key: bool,
+    /// Disables server certificate and host key checks
+    #[arg(long)]
+    insecure_skip_server_verification: bool,
+    /// Enable git-lfs on this repository
+    #[arg(long)]
+    enable_lfs: bool,
+    /// Enable helm-oci (only valid for helm type repositories)
+    #[arg(long)]
+    enable_oci: bool,
+    /// Use proxy to access repository
+    #[arg(long)]
+    proxy: Option<String>,
+    /// Don't access these targets via proxy
+    #[arg(long)]
+    no_proxy: Option<String>,
+    /// Id of the GitHub Application
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    github_app_id: i64,
+    /// Installation id of the GitHub Application
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    github_app_installation_id: i64,
+    /// Private key of the GitHub Application
+    #[arg(long, value_name = "FILE")]
+    github_app_private_key_path: Option<PathBuf>,
+    /// Base url to use when using GitHub Enterprise
+    #[arg(long, value_name = "URL")]
+    github_app_enterprise_base_url: Option<String>,
+    /// Service account key for the Google Cloud Platform
+    #[arg(long, value_name = "FILE")]
+    gcp_service_account_key_path: Option<PathBuf>,
+    /// Force use of basic auth when connecting repository via HTTP
+    #[arg(long)]
+    force_http_basic_auth: bool,
+    /// How many commits to fetch; 0 for all
+    #[arg(long, default_value_t = 0)]
+    depth: i64,
+    /// Override an existing repository with the same name even if the spec differs
+    #[arg(long)]
+    upsert: bool,
+}
+
+impl RepoCommand {
+    pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
+        match self {
+            Self::Add(add) => add.run(args).await,
+            Self::List { output, refresh } => {
+                let force_refresh = is_hard(refresh.as_deref())?;
+                let client = connect(args).await?;
+                let query = RepoQuery { force_refresh, ..Default::default() };
+                let list: RepositoryList = client.unary("/repository.RepositoryService/ListRepositories", query).await?;
+                output::print(&match output.as_str() {
+                    "yaml" | "json" => list_document(&list.items, &output)?,
+                    other => plain(&list.items, other)?,
+                });
+                Ok(())
+            }
+            Self::Get { repo, project, output, refresh } => {
+                let force_refresh = is_hard(refresh.as_deref())?;
+                let client = connect(args).await?;
+                let query = RepoQuery { repo, force_refresh, app_project: project };
+                let repo: Repository = client.unary("/repository.RepositoryService/Get", query).await?;
+                output::print(&match output.as_str() {
+                    "yaml" | "json" => output::document(&repo, &output)?,
+                    other => plain(std::slice::from_ref(&repo), other)?,
+                });
+                Ok(())
+            }
+            Self::Rm { repos, project } => {
+                let client = connect(args).await?;
+                let ask = args.prompts()?;
+                for repo in repos {
+                    if ask && !prompt::proceed(&format!("Are you sure you want to delete repository '{repo}'? [y/n]"))? {
+                        output::print(&format!("The command to delete '{repo}' was cancelled.\n"));
+                        continue;
+                    }
+                    let query = RepoQuery { repo: repo.clone(), app_project: project.clone(), ..Default::default() };
+                    let _: RepoResponse = client.unary("/repository.RepositoryService/DeleteRepository", query).await?;
+                    output::print(&format!("Repository '{repo}' removed\n"));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn is_hard(refresh: Option<&str>) -> Result<bool, Failure> {
+    match refresh {
+        None | Some("") => Ok(false),
+        Some("hard") => Ok(true),
+        Some(other) => Err(Failure::error(format!("unknown refresh value: {other}. Supported values: hard"))),
+    }
+}
+
+fn plain(repos: &[Repository], format: &str) -> Result<String, Failure> {
+    match format {
+        "url" => Ok(repos.iter().map(|r| r.repo.clone() + "\n").collect()),
+        "wide" | "" => Ok(rows(repos)),
+        other => Err(Failure::error(format!("unknown output format: {other}. Supported formats: yaml|json|url|wide"))),
+    }
+}
+
+fn has_credentials(r: &Repository) -> bool {
+    let texts = [
+        &r.username,
+        &r.password,
+        &r.bearer_token,
+        &r.ssh_private_key,
+        &r.tls_client_cert_data,
+        &r.github_app_private_key,
+        &r.azure_service_principal_client_secret,
+    ];
+    r.use_azure_workload_identity || texts.iter().any(|t| !t.is_empty())
+}
+
+fn rows(repos: &[Repository]) -> String {
+    let rows = repos.iter().map(|r| {
+        let insecure = r.insecure || r.insecure_ignore_host_key || r.insecure_oci_force_http;
+        let credentials = if r.inherited_creds { "inherited".into() } else { has_credentials(r).to_string() };
+        vec![
+            r.type_.clone(),
+            r.name.clone(),
+            r.repo.clone(),
+            insecure.to_string(),
+            r.enable_oci.to_string(),
+            r.enable_lfs.to_string(),
+            credentials,
+            r.connection_state.status.clone(),
+            r.connection_state.message.clone(),
+            r.project.clone(),
+        ]
+    });
+    table::table(&["TYPE", "NAME", "REPO", "INSECURE", "OCI", "LFS", "CREDS", "STATUS", "MESSAGE", "PROJECT"], rows)
+}
+
+fn is_https(url: &str) -> bool {
+    url.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+}
+
+/// `ssh://…` or `user@host:path`.
+fn is_ssh(url: &str) -> bool {
+    url.starts_with("ssh://") || (!url.contains("://") && url.split_once('@').is_some_and(|(_, rest)| rest.contains(':')))
+}
+
+fn file(path: Option<&PathBuf>) -> Result<String, Failure> {
+    let Some(path) = path else { return Ok(String::new()) };
+    fs::read_to_string(path).map_err(|e| Failure::error(format!("open {}: {e}", path.display())))
+}
+
+impl Add {
+    /// What does not go together; said before anything is sent.
+    fn check(&self) -> Result<(), Failure> {
+        let is_https = is_https(&self.repo);
+        let only_https = [
+            (self.tls_client_cert_path.is_some(), "--tls-client-cert-path"),
+            (self.github_app_private_key_path.is_some(), "--github-app-private-key-path"),
+            (self.gcp_service_account_key_path.is_some(), "--gcp-service-account-key-path"),
+            (self.bearer_token.is_some(), "--bearer-token"),
+        ];
+        let refusal = if self.ssh_private_key_path.is_some() && !is_ssh(&self.repo) {
+            Some("--ssh-private-key-path is only supported for SSH repositories.".to_owned())
+        } else if self.tls_client_cert_path.is_some() != self.tls_client_cert_key_path.is_some() {
+            Some("--tls-client-cert-path and --tls-client-cert-key-path must be specified together".to_owned())
+        } else if self.kind == "helm" && self.name.is_none() {
+            Some("Must specify --name for repos of type 'helm'".to_owned())
+        } else if self.bearer_token.is_some() && self.password.is_some() {
+            Some("only --bearer-token or --password is allowed, not both".to_owned())
+        } else if self.bearer_token.is_some() && self.kind != "git" {
+            Some("--bearer-token is only supported for Git repositories".to_owned())
+        } else {
+            let flag = only_https.iter().find(|(given, _)| *given && !is_https);
+            flag.map(|(_, flag)| format!("{flag} is only supported for HTTPS repositories"))
+        };
+        refusal.map_or(Ok(()), |message| Err(Failure::error(message)))
+    }
+
+    async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
+        self.check()?;
+        let upsert = self.upsert;
+        let repo = self.repository()?;
+        let client = connect(args).await?;
+        let _: RepoResponse = client.unary("/repository.RepositoryService/ValidateAccess", access(&repo)).await?;
+        let request = RepoCreateRequest { repo: Some(repo), upsert, creds_only: false };
+        let created: Repository = client.unary("/repository.RepositoryService/CreateRepository", request).await?;
+        output::print(&format!("Repository '{}' added\n", created.repo));
+        Ok(())
+    }
+
+    fn repository(self) -> Result<Repository, Failure> {
+        let username = self.username.unwrap_or_default();
+        let mut password = self.password.unwrap_or_default();
+        if !username.is_empty() && password.is_empty() {
+            password = prompt::password()?;
+        }
+        Ok(Repository {
+            ssh_private_key: file(self.ssh_private_key_path.as_ref())?,
+            tls_client_cert_data: file(self.tls_client_cert_path.as_ref())?,
+            tls_client_cert_key: file(self.tls_client_cert_key_path.as_ref())?,
+            github_app_private_key: file(self.github_app_private_key_path.as_ref())?,
+            gcp_service_account_key: file(self.gcp_service_account_key_path.as_ref())?,
+            repo: self.repo,
+            username,
+            password,
+            bearer_token: self.bearer_token.unwrap_or_default(),
+            type_: self.kind,
+            name: self.name.unwrap_or_default(),
+            project: self.project.unwrap_or_default(),
+            insecure_ignore_host_key: self.insecure_ignore_host_key,
+            insecure: self.insecure_skip_server_verification,
+            enable_lfs: self.enable_lfs,
+            enable_oci: self.enable_oci,
+            proxy: self.proxy.unwrap_or_default(),
+            no_proxy: self.no_proxy.unwrap_or_default(),
+            github_app_id: self.github_app_id,
+            github_app_installation_id: self.github_app_installation_id,
+            github_app_enterprise_base_url: self.github_app_enterprise_base_url.unwrap_or_default(),
+            force_http_basic_auth: self.force_http_basic_auth,
+            depth: self.depth,
+            ..Default::default()
+        })
+    }
+}
+
+/// The question whether a repository can be reached so.
+fn access(r: &Repository) -> RepoAccessQuery {
+    RepoAccessQuery {
+        repo: r.repo.clone(),
+        type_: r.type_.clone(),
+        name: r.name.clone(),
+        username: r.username.clone(),
+        password: r.password.clone(),
+        bearer_token: r.bearer_token.clone(),
+        ssh_private_key: r.ssh_private_key.clone(),
+        tls_client_cert_data: r.tls_client_cert_data.clone(),
+        tls_client_cert_key: r.tls_client_cert_key.clone(),
+        insecure: r.insecure || r.insecure_ignore_host_key,
+        enable_oci: r.enable_oci,
+        github_app_private_key: r.github_app_private_key.clone(),
+        github_app_id: r.github_app_id,
+        github_app_installation_id: r.github_app_installation_id,
+        github_app_enterprise_base_url: r.github_app_enterprise_base_url.clone(),
+        proxy: r.proxy.clone(),
+        project: r.project.clone(),
+        gcp_service_account_key: r.gcp_service_account_key.clone(),
+        force_http_basic_auth: r.force_http_basic_auth,
+        ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(subcommand)]
+        command: RepoCommand,
+    }
+
+    fn check(words: &[&str]) -> Option<String> {
+        match Program::parse_from([&["repo", "add"], words].concat()).command {
+            RepoCommand::Add(add) => add.check().err().map(|e| e.message),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_together() {
+        for (words, message) in [
+            (&["https://a/b", "--ssh-private-key-path", "k"][..], "--ssh-private-key-path is only supported for SSH repositories."),
+            (
+                &["https://a/b", "--tls-client-cert-path", "c"],
+                "--tls-client-cert-path and --tls-client-cert-key-path must be specified together",
+            ),
+            (&["https://a/b", "--type", "helm"], "Must specify --name for repos of type 'helm'"),
+            (&["git@a:b", "--bearer-token", "t"], "--bearer-token is only supported for HTTPS repositories"),
+            (&["https://a/b", "--bearer-token", "t", "--password", "p"], "only --bearer-token or --password is allowed, not both"),
+        ] {
+            assert_eq!(check(words).as_deref(), Some(message), "{words:?}");
+        }
+        assert_eq!(check(&["git@host.example.com:repo", "--ssh-private-key-path", "k"]), None);
+        assert_eq!(check(&["HTTPS://a/b", "--bearer-token", "t"]), None);
+    }
+
+    #[test]
+    fn a_row() {
+        let repo = Repository { repo: "https://a/b".into(), type_: "git".into(), username: "u".into(), ..Default::default() };
+        let text = rows(&[repo]);
+        assert_eq!(text.lines().next(), Some("TYPE  NAME  REPO         INSECURE  OCI    LFS    CREDS  STATUS  MESSAGE  PROJECT"));
+        assert_eq!(text.lines().nth(1), Some("git         https://a/b  false     false  false  true                    "));
+    }
+}
