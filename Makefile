@@ -4,7 +4,7 @@
 CARGO ?= cargo
 
 run: ui            ## start everything in one process and watch the examples become Synced and Healthy
-	$(CARGO) run --quiet --release --package tiphys-cli -- up
+	$(CARGO) run --quiet --package tiphys-cli -- up
 
 test: ui lint      ## format, lints, the rules of the house, every test that needs no cluster
 	$(CARGO) test --workspace

@@ -47,8 +47,13 @@ fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
             {"jsonPath": ".spec.project", "name": "Project", "priority": 10, "type": "string"}
         ]),
     };
-    let project =
-        Kind { kind: "AppProject", plural: "appprojects", singular: "appproject", short_names: &["appproj", "appprojs"], columns: Value::Null };
+    let project = Kind {
+        kind: "AppProject",
+        plural: "appprojects",
+        singular: "appproject",
+        short_names: &["appproj", "appprojs"],
+        columns: Value::Null,
+    };
     Ok(vec![
         ("application-crd.yaml", definition::<Application>(&application)?),
         ("appproject-crd.yaml", definition::<AppProject>(&project)?),
@@ -65,7 +70,8 @@ fn definition<T: JsonSchema>(kind: &Kind) -> anyhow::Result<String> {
         require(&mut schema, "/properties/spec/properties/source", &["repoURL"]);
         require(&mut schema, "/properties/spec/properties/sources/items", &["repoURL"]);
     }
-    let mut version = json!({"name": "v1alpha1", "schema": {"openAPIV3Schema": schema}, "served": true, "storage": true, "subresources": {}});
+    let mut version =
+        json!({"name": "v1alpha1", "schema": {"openAPIV3Schema": schema}, "served": true, "storage": true, "subresources": {}});
     if !kind.columns.is_null() {
         version["additionalPrinterColumns"] = kind.columns.clone();
     }

@@ -8,7 +8,8 @@ use crate::{
     types::{Condition, ConditionType, DestinationRule, KindRule, ProjectRules},
 };
 use tiphys_api::{
-    AppProject, Application, application::ApplicationDestination, application::ApplicationSpec, constants::IN_CLUSTER, source::ApplicationSource,
+    AppProject, Application, application::ApplicationDestination, application::ApplicationSpec, constants::IN_CLUSTER,
+    source::ApplicationSource,
 };
 use tiphys_gocompat::glob;
 
@@ -31,7 +32,9 @@ pub fn destination(destination: &ApplicationDestination, clusters: &[Destination
     if !server.is_empty() {
         let wanted = server.trim_end_matches('/');
         let found = clusters.iter().find(|c| c.server.trim_end_matches('/') == wanted);
-        return found.cloned().ok_or_else(|| format!("error getting cluster by server \"{server}\": rpc error: code = NotFound desc = cluster \"{server}\" not found"));
+        return found.cloned().ok_or_else(|| {
+            format!("error getting cluster by server \"{server}\": rpc error: code = NotFound desc = cluster \"{server}\" not found")
+        });
     }
     if name.is_empty() {
         return Err("Destination server missing from app spec".to_owned());
@@ -65,7 +68,8 @@ pub fn validate(spec: &ApplicationSpec, project: &AppProject, clusters: &[Destin
             return vec![invalid(message)];
         }
         if !source_permitted(project, &source.repo_url) {
-            conditions.push(invalid(format!("application repo {} is not permitted in project '{}'", source.repo_url, project.metadata.name)));
+            conditions
+                .push(invalid(format!("application repo {} is not permitted in project '{}'", source.repo_url, project.metadata.name)));
         }
     }
     let cluster = match destination(&spec.destination, clusters) {
@@ -89,7 +93,10 @@ pub fn validate(spec: &ApplicationSpec, project: &AppProject, clusters: &[Destin
 pub fn project_condition(app: &Application, project: Option<&AppProject>, control_namespace: &str) -> Option<Condition> {
     let name = project_name(app);
     let Some(project) = project else {
-        return Some(Condition::new(ConditionType::InvalidSpecError, format!("Application referencing project {name} which does not exist")));
+        return Some(Condition::new(
+            ConditionType::InvalidSpecError,
+            format!("Application referencing project {name} which does not exist"),
+        ));
     };
     let namespace = app.metadata.namespace.as_str();
     let permitted = namespace == control_namespace || project.spec.source_namespaces.iter().any(|p| glob::matches(p, namespace, &[]));
@@ -159,7 +166,8 @@ pub fn project_rules(project: &AppProject) -> ProjectRules {
     let named = |list: &[tiphys_api::project::ClusterResourceRestrictionItem]| -> Vec<KindRule> {
         list.iter().map(|k| KindRule { group: k.group.clone(), kind: k.kind.clone(), name: k.name.clone() }).collect()
     };
-    let place = |d: &ApplicationDestination| DestinationRule { server: d.server.clone(), name: d.name.clone(), namespace: d.namespace.clone() };
+    let place =
+        |d: &ApplicationDestination| DestinationRule { server: d.server.clone(), name: d.name.clone(), namespace: d.namespace.clone() };
     ProjectRules {
         name: project.metadata.name.clone(),
         cluster_whitelist: named(&spec.cluster_resource_whitelist),
@@ -198,11 +206,25 @@ mod tests {
         for (change, expected) in [
             (json!({}), None),
             (json!({"source": {"path": null}}), Some("spec.source.repoURL and either spec.source.path or spec.source.chart are required")),
-            (json!({"source": {"path": null, "chart": "c"}}), Some("spec.source.targetRevision is required if the manifest source is a helm chart")),
-            (json!({"source": {"repoURL": "https://example.org/team/secret"}}), Some("application repo https://example.org/team/secret is not permitted in project 'team'")),
-            (json!({"destination": {"namespace": "b"}}), Some("application destination server 'https://kubernetes.default.svc' and namespace 'b' do not match any of the allowed destinations in project 'team'")),
+            (
+                json!({"source": {"path": null, "chart": "c"}}),
+                Some("spec.source.targetRevision is required if the manifest source is a helm chart"),
+            ),
+            (
+                json!({"source": {"repoURL": "https://example.org/team/secret"}}),
+                Some("application repo https://example.org/team/secret is not permitted in project 'team'"),
+            ),
+            (
+                json!({"destination": {"namespace": "b"}}),
+                Some(
+                    "application destination server 'https://kubernetes.default.svc' and namespace 'b' do not match any of the allowed destinations in project 'team'",
+                ),
+            ),
             (json!({"destination": {"server": null}}), Some("Destination server missing from app spec")),
-            (json!({"destination": {"name": "x"}}), Some("application destination can't have both name and server defined: x https://kubernetes.default.svc")),
+            (
+                json!({"destination": {"name": "x"}}),
+                Some("application destination can't have both name and server defined: x https://kubernetes.default.svc"),
+            ),
             (json!({"destination": {"server": null, "name": "x"}}), Some("there are no clusters with this name: x")),
         ] {
             let spec = spec(tiphys_apimachinery::patch::json_merge::apply(&good, &change).expect("maps"));

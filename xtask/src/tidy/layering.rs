@@ -23,8 +23,22 @@ const APART: [(&str, &str); 7] = [
 ];
 
 /// What a pure crate must not depend on, dev-dependencies included.
-const IMPURE: [&str; 14] =
-    ["tokio", "async-std", "kube", "hyper", "reqwest", "tonic", "axum", "gix", "redb", "rand", "getrandom", "tempfile", "uuid", "tokio-util"];
+const IMPURE: [&str; 14] = [
+    "tokio",
+    "async-std",
+    "kube",
+    "hyper",
+    "reqwest",
+    "tonic",
+    "axum",
+    "gix",
+    "redb",
+    "rand",
+    "getrandom",
+    "tempfile",
+    "uuid",
+    "tokio-util",
+];
 
 /// `cargo metadata` of the workspace.
 pub fn metadata(root: &Path, with_dependencies: bool) -> anyhow::Result<Value> {

@@ -154,7 +154,7 @@ impl Controller {
             match change {
                 Some(change) if concerns_us(&change) => {
                     let object = &change.record.object;
-                    self.queue.add(AppKey::new(object.namespace(), object.name()), Reason::LOOK);
+                    self.queue.add(AppKey::new(object.namespace(), object.name()), reason_of(&change));
                 }
                 Some(_) => {}
                 None => self.add_all(Reason::LOOK),
@@ -301,6 +301,19 @@ fn concerns_us(change: &RecordChange<Application>) -> bool {
         || ["/spec", "/operation", "/metadata/deletionTimestamp", "/metadata/finalizers"].into_iter().any(differs)
         || (differs("/metadata/annotations") && before.annotations().len() <= after.annotations().len())
         || after.str_at("/status/operationState/phase") == "Terminating"
+}
+
+/// How thorough a look a changed record calls for. What was compared says itself whether source or destination differ from it; of the
+/// rest of the specification, such as the project, it keeps nothing.
+fn reason_of(change: &RecordChange<Application>) -> Reason {
+    let Some(before) = &change.before else { return Reason::LOOK };
+    let (before, after) = (&before.object, &change.record.object);
+    let differs = |pointer: &str| before.pointer(pointer) != after.pointer(pointer);
+    match (differs("/spec/syncPolicy"), differs("/spec")) {
+        (true, _) => Reason::at(Level::Latest),
+        (false, true) => Reason::at(Level::Recent),
+        (false, false) => Reason::LOOK,
+    }
 }
 
 /// The next value of a feed; `Some(None)` when some were missed, `None` at its end.

@@ -293,7 +293,8 @@ async fn finish(pass: &mut Pass<'_>, phase: OperationPhase, message: String) -> 
     let failed = phase != OperationPhase::Succeeded;
     pass.now = Timestamp::now();
     state.message = message;
-    state.finished_at = Some(pass.now.into());
+    // A start may lie in the second after this one, see `begin`.
+    state.finished_at = Some(pass.now.max(state.started_at.map_or(pass.now, |t| t.timestamp())).into());
     let limit = state.operation.retry.limit;
     if failed && !terminating && (limit < 0 || state.retry_count < limit) {
         match retry::next_at(&state.operation.retry, pass.now, state.retry_count) {

@@ -56,7 +56,13 @@ impl<'a> Pass<'a> {
         let settings = self.controller.records.settings();
         let expiry = Expiry { soft: super::timeouts::soft(&settings, self.memo.share), hard: super::timeouts::hard(&settings) };
         let mut again: Again = None;
-        let due = refresh::needed(&self.app, reason, expiry, self.now);
+        // After a start readers have no tree and no differences yet, however recent the status is.
+        let unknown = || {
+            self.memo.comparison.is_none().then(|| Refresh { level: Level::Recent, hard: false, why: "nothing is known yet".to_owned() })
+        };
+        let due = refresh::needed(&self.app, reason, expiry, self.now)
+            .filter(|r| r.level > Level::Tree || self.memo.comparison.is_some())
+            .or_else(unknown);
         let operating = self.app.operation.is_some();
         if due.as_ref().is_none_or(|r| r.level == Level::Tree) && !operating {
             self.refresh_tree(due.is_some()).await;
