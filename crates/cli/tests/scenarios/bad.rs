@@ -92,7 +92,7 @@ pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
     bad.suffers(&json!({"source": {"targetRevision": "v9.9"}}), &["ComparisonError", "unable to resolve 'v9.9' to a commit SHA"]);
     bad.suffers(&json!({"source": {"path": "helm"}}), &["ComparisonError", "Helm", "not supported yet"]);
     bad.suffers(&json!({"source": {"path": "kustomize"}}), &["ComparisonError", "Kustomize", "not supported yet"]);
-    bad.suffers(&json!({"source": {"plugin": {"name": "p"}}}), &["ComparisonError", "plugin", "not supported yet"]);
+    bad.suffers(&json!({"source": {"plugin": {"name": "p"}}}), &["ComparisonError", "Plugin", "not supported yet"]);
 }
 
 pub fn bad_manifests_are_named_and_cost_nothing(world: &mut World) {

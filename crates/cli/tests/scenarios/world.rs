@@ -10,9 +10,9 @@ use tiphys_testkit::{Api, Options, PATIENCE, Tiphys, apps_path, eventually, name
 /// Everything in the real cluster is shared: one scenario at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// The binary under test.
+/// The binary under test: `TIPHYS_BIN`, or the one of this build.
 pub fn program() -> PathBuf {
-    PathBuf::from(env!("CARGO_BIN_EXE_tiphys"))
+    std::env::var_os("TIPHYS_BIN").map_or_else(|| env!("CARGO_BIN_EXE_tiphys").into(), PathBuf::from)
 }
 
 /// A running control plane and the client for its cluster.
