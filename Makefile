@@ -14,10 +14,14 @@ lint:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) xtask tidy
 
-ui/dist/index.html: $(shell find ui/src ui/index.html ui/package-lock.json -type f 2>/dev/null)
+ui/dist/index.html: $(shell find ui/src ui/public ui/index.html ui/vite.config.ts ui/package-lock.json -type f 2>/dev/null)
 	cd ui && npm ci --no-audit --no-fund --silent && npm run --silent build
 
 ui: ui/dist/index.html
+
+browser: ui        ## the page in a real browser, following Git; says so when there is no Chromium
+	$(CARGO) build --package tiphys-cli
+	cd ui && npm test --silent && TIPHYS_BIN=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/tiphys npm run --silent e2e
 
 test-real:         ## the same scenarios against a real control plane (built on first use: 7 to 12 minutes)
 	scripts/control-plane build > /dev/null

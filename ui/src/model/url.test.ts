@@ -21,5 +21,5 @@ it.each([
   ["https://user:word@git.example.org/shop", "git.example.org/shop"],
   ["git@git.example.org:team/shop.git", "git.example.org:team/shop"],
   ["ssh://git@git.example.org/team/shop.git", "git.example.org/team/shop"],
-  ["file:///srv/git/examples.git", "/srv/git/examples"],
+  ["file:///srv/git/examples.git", "…/examples"],
 ])("shortRepo(%j)", (text, want) => expect(shortRepo(text)).toBe(want));

@@ -25,5 +25,7 @@ export function shortRepo(text: string): string {
     const { host, pathname } = new URL(safe);
     return (host + pathname).replace(/\/+$/, "").replace(/\.git$/, "");
   }
-  return text.replace(/^(file|ssh):\/\//, "").replace(/^[^@/]+@/, "").replace(/\.git$/, "");
+  // Where a local repository lies says little; its name says which it is.
+  if (text.startsWith("file://") || text.startsWith("/")) return `…/${text.replace(/\/+$/, "").split("/").pop()}`.replace(/\.git$/, "");
+  return text.replace(/^ssh:\/\//, "").replace(/^[^@/]+@/, "").replace(/\.git$/, "");
 }

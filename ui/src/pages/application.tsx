@@ -70,7 +70,15 @@ export function ApplicationPage({ id }: { id: AppName }) {
         <Link to="/applications">All Applications</Link>
       </Empty>
     );
-  if (!app || !root) return error ? <Failure error={error} what={`${id.name} cannot be read.`} /> : <div className="page" role="status" aria-label="Loading" />;
+  if (!app || !root)
+    return (
+      <div className="page app-head">
+        <nav aria-label="Where you are">
+          <Link to="/applications">← Applications</Link>
+        </nav>
+        {error ? <Failure error={error} what={`${id.name} cannot be read.`} /> : <div className="skeleton" role="status" aria-label="Loading" />}
+      </div>
+    );
   const node = selected ? find(root, selected) : undefined;
   const shape = { root, now, selected, onSelect: select };
   return (
@@ -94,8 +102,7 @@ function Header({ app, id, now, live }: { app: Application; id: AppName; now: nu
   return (
     <div className="app-head">
       <nav aria-label="Where you are">
-        <Link to="/applications">Applications</Link>
-        <span aria-hidden="true"> / </span>
+        <Link to="/applications">← Applications</Link>
       </nav>
       <div className="page-head">
         <h1>{app.metadata.name}</h1>

@@ -1,0 +1,250 @@
+// The page in a real browser: it follows Git without a reload, and looks as in docs/pictures/.
+//
+// TIPHYS_BIN   the program (default: the newest of target/release/tiphys and target/debug/tiphys)
+// CHROMIUM     the browser (default: the usual places)
+// E2E_PREVIEW  set: serve ui/dist beside a program that was built without its page
+
+import assert from "node:assert/strict";
+import { existsSync, statSync } from "node:fs";
+import { mkdir, readFile, unlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+import { client, clone, kube, start } from "./tiphys.mjs";
+
+const ui = dirname(dirname(fileURLToPath(import.meta.url)));
+const pictures = join(ui, "../docs/pictures");
+const first = (paths) => paths.find((path) => path && existsSync(path));
+const browserPath = first([process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]);
+const built = ["release", "debug"].map((profile) => join(ui, "../target", profile, "tiphys")).filter(existsSync);
+const newest = built.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
+const binary = process.env.TIPHYS_BIN || newest;
+const FLAGS = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
+/** So long after the cluster has a change the page must show it. */
+const LIMIT = 2000;
+const WAIT = 30_000;
+
+const CONFIG = (word) => `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: greeting\ndata:\n  word: ${word}\n`;
+const greeting = "[data-kind=ConfigMap][data-name=greeting]";
+
+const steps = [];
+async function step(name, body) {
+  const from = performance.now();
+  const note = await body();
+  steps.push(name);
+  console.log(`ok  ${name} (${Math.round(performance.now() - from)} ms${note ? `; ${note}` : ""})`);
+}
+
+async function until(what, test, every = 10) {
+  const end = performance.now() + WAIT;
+  while (performance.now() < end) {
+    if (await test()) return performance.now();
+    await sleep(every);
+  }
+  throw new Error(`${what}: not so after ${WAIT / 1000} s`);
+}
+
+/** Both times are taken side by side: when the cluster has it, and when the page shows it. */
+async function measured(cluster, page) {
+  const [at, shown] = await Promise.all([cluster, page.then(() => performance.now())]);
+  const late = Math.round(shown - at);
+  assert.ok(late <= LIMIT, `the page showed it ${late} ms after the cluster had it; ${LIMIT} are allowed`);
+  return `page ${late < 0 ? "at once" : `${late} ms after the cluster`}`;
+}
+
+async function login(page, base, password) {
+  await page.goto(`${base}/`);
+  await page.fill("[name=username]", "admin");
+  await page.fill("[name=password]", password);
+  await page.press("[name=password]", "Enter");
+  await page.waitForSelector("[data-app=guestbook]", { timeout: WAIT });
+}
+
+async function preview(api) {
+  const vite = await import("vite");
+  const server = await vite.preview({ root: ui, logLevel: "error", preview: { port: 0, host: "127.0.0.1", proxy: { "/api": api } } });
+  return { url: server.resolvedUrls.local[0].replace(/\/$/, ""), close: () => server.close() };
+}
+
+async function scenario(browser, up, base) {
+  const api = await client(up.page, up.password);
+  const cluster = await kube(up.kubeconfig);
+  const { spec } = await api("GET", "/api/v1/applications/guestbook");
+  const repository = await clone(spec.source.repoURL);
+  const problems = [];
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: "light", reducedMotion: "reduce" });
+  const page = await context.newPage();
+  page.setDefaultTimeout(WAIT);
+  page.on("pageerror", (e) => problems.push(e.message));
+  page.on("console", (m) => m.type() === "error" && problems.push(m.text()));
+  try {
+    await step("a wrong password is refused", async () => {
+      await page.goto(`${base}/`);
+      await page.fill("[name=password]", "wrong");
+      await page.press("[name=password]", "Enter");
+      await page.waitForSelector("[role=alert]");
+      // The browser itself reports the refused call.
+      problems.length = 0;
+    });
+    await step("login shows the Applications", async () => {
+      await login(page, base, up.password);
+      const names = await page.locator("[data-app]").evaluateAll((all) => all.map((e) => e.dataset.app));
+      assert.deepEqual(names, ["examples", "guestbook", "waves"]);
+      assert.equal(await page.locator(".app-row .badge", { hasText: "Healthy" }).count(), 3);
+    });
+    await step("the filter finds by name", async () => {
+      await page.fill(".filter", "wav");
+      await page.waitForFunction(() => document.querySelectorAll("[data-app]").length === 1);
+      await page.fill(".filter", "");
+    });
+    await step("the tree shows Deployment, ReplicaSet and Pod", async () => {
+      await page.click("[data-app=guestbook] .cover");
+      for (const kind of ["Deployment", "ReplicaSet", "Pod", "Service"]) await page.waitForSelector(`[data-kind=${kind}]`);
+      await page.evaluate(() => (window.notReloaded = true));
+    });
+    const address = "/api/v1/namespaces/guestbook/configmaps/greeting";
+    await step("a file added in Git appears in the tree", async () => {
+      await repository.change("Add a greeting", (folder) => writeFile(join(folder, "guestbook/greeting.yaml"), CONFIG("hello")));
+      // Synced: it is the live object, not what is only wanted.
+      const shown = page.waitForSelector(`${greeting} [aria-label=Synced]`);
+      const there = until("the cluster has the ConfigMap", async () => (await cluster(address)) === 200);
+      await api("GET", "/api/v1/applications/guestbook?refresh=normal");
+      return measured(there, shown);
+    });
+    await step("more replicas in Git appear in the tree", async () => {
+      const before = await page.locator("[data-kind=Pod]").count();
+      await repository.change("Run more", async (folder) => {
+        const file = join(folder, "guestbook/guestbook.yaml");
+        const text = await readFile(file, "utf8");
+        await writeFile(file, /replicas: \d+/.test(text) ? text.replace(/replicas: \d+/, "replicas: 4") : text.replace(/kind: Deployment[\s\S]*?\nspec:\n/, "$&  replicas: 4\n"));
+      });
+      await api("GET", "/api/v1/applications/guestbook?refresh=normal");
+      await page.waitForFunction(() => document.querySelectorAll("[data-kind=Pod]").length === 4);
+      await page.waitForFunction(() => document.querySelectorAll("[data-kind=Pod] [aria-label=Healthy]").length === 4);
+      return `${before} to 4 Pods`;
+    });
+    await step("a file deleted in Git disappears from the tree", async () => {
+      await repository.change("Remove the greeting", (folder) => unlink(join(folder, "guestbook/greeting.yaml")));
+      const gone = page.waitForSelector(greeting, { state: "detached" });
+      const absent = until("the cluster has no ConfigMap", async () => (await cluster(address)) === 404);
+      await api("GET", "/api/v1/applications/guestbook?refresh=normal");
+      return measured(absent, gone);
+    });
+    await step("a node opens its live manifest", async () => {
+      await page.click("[data-kind=Deployment]");
+      await page.click("text=Live manifest");
+      await page.waitForSelector("pre.code >> text=kind: Deployment");
+      await page.press("body", "Escape");
+      await page.waitForSelector(".panel", { state: "detached" });
+    });
+    await step("all of it without a reload", async () => {
+      assert.equal(await page.evaluate(() => window.notReloaded), true);
+    });
+    await step("an Application is synced with the button, and its drift is shown", async () => {
+      await createManual(api, spec);
+      await page.goto(`${base}/applications/staging`);
+      await page.waitForSelector("[data-kind=Deployment] [aria-label=Missing]");
+      await page.click(".page-head button.primary");
+      await page.click("dialog button.primary");
+      await page.waitForSelector(".tiles .badge >> text=Healthy");
+      await page.waitForSelector(".tiles .badge >> text=Synced");
+      await repository.change("Change the greeting", async (folder) => {
+        const file = join(folder, "waves/backend.yaml");
+        await writeFile(file, (await readFile(file, "utf8")).replace(/greeting: .*/, "greeting: good morning"));
+      });
+      await api("GET", "/api/v1/applications/staging?refresh=normal");
+      await page.waitForSelector(".tiles .badge >> text=OutOfSync");
+      await page.click("[data-kind=ConfigMap]");
+      await page.waitForSelector(".diff .added >> text=good morning");
+    });
+    await page.click(".toast button");
+    await picture(page, "diff-1280");
+    await api("GET", "/api/v1/applications/waves?refresh=normal");
+    await page.goto(`${base}/applications/waves`);
+    await page.waitForFunction(() => document.querySelectorAll("[data-kind=Pod] [aria-label=Healthy]").length >= 2);
+    await page.waitForSelector(".tiles .badge >> text=Synced");
+    await picture(page, "tree-1280");
+    await page.goto(`${base}/applications`);
+    await page.waitForSelector("[data-app=staging]");
+    await picture(page, "list-1280");
+    await step("the browser reported no errors", async () => assert.deepEqual(problems, []));
+    await narrow(browser, up, base);
+    await step("logging out ends the session", async () => {
+      await page.click("text=Log out");
+      await page.waitForSelector("[name=password]");
+      assert.equal(await page.evaluate(async () => (await fetch("/api/v1/applications")).status), 401);
+    });
+  } catch (e) {
+    await page.screenshot({ path: join(ui, "e2e-failure.png") }).catch(() => undefined);
+    if (problems.length > 0) console.error("The browser reported:", problems);
+    throw e;
+  } finally {
+    await context.close();
+    await repository.remove();
+  }
+}
+
+/** An Application that nobody syncs by itself. */
+async function createManual(api, spec) {
+  const metadata = { name: "staging", namespace: "argocd" };
+  const destination = { ...spec.destination, namespace: "staging" };
+  const source = { ...spec.source, path: "waves" };
+  const syncPolicy = { syncOptions: ["CreateNamespace=true"] };
+  await api("POST", "/api/v1/applications", { metadata, spec: { project: "default", source, destination, syncPolicy } });
+}
+
+async function narrow(browser, up, base) {
+  const context = await browser.newContext({ viewport: { width: 390, height: 844 }, colorScheme: "dark", reducedMotion: "reduce" });
+  const page = await context.newPage();
+  page.setDefaultTimeout(WAIT);
+  await step("everything fits into 390 pixels", async () => {
+    const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    await login(page, base, up.password);
+    assert.ok((await overflow()) <= 0, "the list is wider than the screen");
+    await picture(page, "list-390");
+    await page.click("[data-app=waves] .cover");
+    await page.waitForSelector(".tree-list [data-kind=Pod]");
+    assert.ok((await overflow()) <= 0, "the tree is wider than the screen");
+    await picture(page, "tree-390");
+  });
+  await context.close();
+}
+
+async function picture(page, name) {
+  await mkdir(pictures, { recursive: true });
+  await page.waitForTimeout(300);
+  await page.screenshot({ path: join(pictures, `${name}.png`), scale: "css" });
+}
+
+async function main() {
+  if (!browserPath) {
+    console.log("SKIPPED: no Chromium here, so the page was NOT tested in a browser. Install chromium or set CHROMIUM.");
+    return;
+  }
+  if (!binary) throw new Error("No program to test: run `cargo build -p tiphys-cli`, or set TIPHYS_BIN.");
+  const up = await start(binary);
+  let browser;
+  let served;
+  try {
+    served = process.env.E2E_PREVIEW ? await preview(up.page) : undefined;
+    const base = served?.url ?? up.page;
+    const html = await (await fetch(`${base}/`)).text();
+    if (!html.includes('id="root"')) throw new Error("The program was built without its page: run `make ui`, then build it again.");
+    browser = await chromium.launch({ executablePath: browserPath, args: FLAGS.split(" ") });
+    await scenario(browser, up, base);
+    console.log(`${steps.length} steps passed.`);
+  } catch (e) {
+    console.error("What tiphys printed:\n" + up.output());
+    throw e;
+  } finally {
+    await browser?.close();
+    await served?.close();
+    await up.stop();
+  }
+}
+
+main().catch((e) => {
+  console.error(e);
+  process.exitCode = 1;
+});
