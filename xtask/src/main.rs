@@ -1,5 +1,6 @@
 //! Tasks of the repository that are not part of the product. `cargo xtask help` lists them.
 
+mod bench;
 mod codegen;
 mod crds;
 mod tidy;
@@ -16,6 +17,9 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Measure the whole program on this machine
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// Check layering, purity, sizes, module headers, forbidden words, licences and duplicate versions
     Tidy,
     /// Write the committed schema table from an OpenAPI v2 document and discovery files
@@ -34,6 +38,7 @@ enum Task {
 
 fn main() -> anyhow::Result<()> {
     match Args::parse().task {
+        Task::Bench(bench) => bench::run(&root(), bench),
         Task::Tidy => tidy::run(&root()),
         Task::Codegen { args } => codegen::run(&args),
         Task::Crds { check } => crds::run(&root(), check),

@@ -1,0 +1,150 @@
+//! The fleet: N Applications of one ConfigMap each, from their creation until all are Synced and Healthy and their objects live.
+
+use super::{FleetArgs, Output, process};
+use anyhow::{Context, bail, ensure};
+use serde_json::{Value, json};
+use std::{
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+use tiphys_testkit::{Answer, Api, ControlPlane, Options, Repo, Tiphys, TransportError, apps_path, namespaced};
+
+const NAMESPACE: &str = "fleet";
+/// Connections that create Applications.
+const CREATORS: usize = 4;
+/// How much text each ConfigMap holds.
+const PAYLOAD: usize = 2000;
+const POLL: Duration = Duration::from_millis(200);
+
+/// What one run cost.
+struct Figures {
+    apps: usize,
+    cluster: &'static str,
+    created_seconds: f64,
+    wall_seconds: f64,
+    cpu_seconds: f64,
+    /// Before there was any Application.
+    idle_mebibytes: f64,
+    peak_mebibytes: f64,
+    objects_live: usize,
+}
+
+pub fn run(root: &Path, args: &FleetArgs) -> anyhow::Result<()> {
+    let program = args.program.clone().unwrap_or_else(|| root.join("target/release/tiphys"));
+    ensure!(program.exists(), "{} is missing; build it with `cargo build --release -p tiphys-cli`, or name another with --program", program.display());
+    let repo = repository(args.apps);
+    let control_plane = args.real.then(|| ControlPlane::start(root));
+    let kubeconfig = args.kubeconfig.clone().or_else(|| control_plane.as_ref().map(|c| c.kubeconfig.clone()));
+    let cluster = if kubeconfig.is_some() { "real" } else { "embedded" };
+    // The kubeconfig of an ephemeral API server lies in a folder that only the program knows until it prints it.
+    let options = Options { program, ephemeral: true, kubeconfig, ..Options::default() };
+    let (tiphys, kube) = Tiphys::ready(&options);
+    let figures = measure(args, &tiphys, &kube, &repo, cluster)?;
+    tiphys.interrupt();
+    show(&figures, args.output);
+    Ok(())
+}
+
+fn repository(apps: usize) -> Repo {
+    let files: Vec<_> = (0..apps).map(|i| (format!("fleet/app-{i:04}/cm.yaml"), config_map(i))).collect();
+    let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    Repo::with(&files)
+}
+
+/// Text that differs from object to object and does not compress to nothing.
+fn config_map(number: usize) -> String {
+    let line = |i: usize| format!("    setting.{i} = {}\n", (number + 1) * (i + 7) * 2_654_435_761 % 1_000_003);
+    let mut text = String::new();
+    for i in 0.. {
+        if text.len() >= PAYLOAD {
+            break;
+        }
+        text.push_str(&line(i));
+    }
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: cm-{number:04}\ndata:\n  settings: |\n{text}")
+}
+
+fn measure(args: &FleetArgs, tiphys: &Tiphys, kube: &Api, repo: &Repo, cluster: &'static str) -> anyhow::Result<Figures> {
+    kube.namespace(NAMESPACE);
+    let (id, url) = (tiphys.id(), repo.url());
+    let idle_mebibytes = process::peak_mebibytes(id)?;
+    let (cpu, start) = (process::cpu_seconds(id)?, Instant::now());
+    thread::scope(|scope| {
+        let create = |first: usize| (first..args.apps).step_by(CREATORS).try_for_each(|i| create(kube, i, &url));
+        let creators: Vec<_> = (0..CREATORS).map(|first| scope.spawn(move || create(first))).collect();
+        creators.into_iter().try_for_each(|c| c.join().expect("a creator returns its errors"))
+    })?;
+    let created_seconds = start.elapsed().as_secs_f64();
+    let deadline = start + Duration::from_secs(args.timeout);
+    loop {
+        let (well, example) = well(kube)?;
+        if well >= args.apps {
+            break;
+        }
+        if Instant::now() > deadline {
+            bail!("{well} of {} are Synced and Healthy after {} s; one of the others: {example}", args.apps, args.timeout);
+        }
+        thread::sleep(POLL);
+    }
+    let wall_seconds = start.elapsed().as_secs_f64();
+    let cpu_seconds = process::cpu_seconds(id)? - cpu;
+    let objects = items(kube, &namespaced("v1", NAMESPACE, "configmaps"))?;
+    let objects_live = objects.iter().filter(|o| o["metadata"]["name"].as_str().is_some_and(|n| n.starts_with("cm-"))).count();
+    ensure!(objects_live == args.apps, "{objects_live} ConfigMaps are live, not {}", args.apps);
+    let peak_mebibytes = process::peak_mebibytes(id)?;
+    Ok(Figures { apps: args.apps, cluster, created_seconds, wall_seconds, cpu_seconds, idle_mebibytes, peak_mebibytes, objects_live })
+}
+
+fn answered(answer: Result<Answer, TransportError>) -> anyhow::Result<Answer> {
+    answer.map_err(|e| anyhow::anyhow!(e.0))
+}
+
+fn create(kube: &Api, number: usize, url: &str) -> anyhow::Result<()> {
+    let application = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": format!("fleet-{number:04}"), "namespace": "argocd"},
+        "spec": {
+            "project": "default", "source": {"repoURL": url, "path": format!("fleet/app-{number:04}"), "targetRevision": "HEAD"},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": NAMESPACE},
+            "syncPolicy": {"automated": {"prune": true, "selfHeal": true}}
+        }
+    });
+    let answer = answered(kube.post(&apps_path(), &application))?;
+    ensure!(answer.status == 201, "Application fleet-{number:04} is not created: {} {}", answer.status, answer.body);
+    Ok(())
+}
+
+fn items(kube: &Api, path: &str) -> anyhow::Result<Vec<Value>> {
+    let mut answer = answered(kube.get(path))?;
+    ensure!(answer.status == 200, "GET {path}: {} {}", answer.status, answer.body);
+    answer.body["items"].as_array_mut().map(std::mem::take).with_context(|| format!("GET {path}: no items"))
+}
+
+/// How many Applications are Synced and Healthy, and the status of one that is not.
+fn well(kube: &Api) -> anyhow::Result<(usize, String)> {
+    let apps = items(kube, &apps_path())?;
+    let is_well = |a: &&Value| {
+        let state = &a["status"]["operationState"]["phase"];
+        a["status"]["sync"]["status"] == "Synced" && a["status"]["health"]["status"] == "Healthy" && *state == "Succeeded"
+    };
+    let example = apps.iter().find(|a| !is_well(a)).map(|a| format!("{} {}", a["metadata"]["name"], a["status"])).unwrap_or_default();
+    Ok((apps.iter().filter(is_well).count(), example))
+}
+
+fn show(figures: &Figures, output: Output) {
+    let Figures { apps, cluster, created_seconds, wall_seconds, cpu_seconds, idle_mebibytes, peak_mebibytes, objects_live } = figures;
+    let each = |total: f64| total / f64::from(u32::try_from(*apps).unwrap_or(u32::MAX)).max(1.0);
+    let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
+    if output == Output::Json {
+        let json = json!({
+            "apps": apps, "cluster": cluster, "objects_live": objects_live, "created_s": rounded(*created_seconds), "wall_s": rounded(*wall_seconds),
+            "cpu_s": rounded(*cpu_seconds), "cpu_ms_per_app": rounded(each(cpu_seconds * 1000.0)), "idle_mib": rounded(*idle_mebibytes), "peak_mib": rounded(*peak_mebibytes)
+        });
+        println!("{json}");
+        return;
+    }
+    println!("fleet of {apps} Applications, {cluster} API server: all Synced and Healthy, {objects_live} ConfigMaps live");
+    println!("  wall        {wall_seconds:8.2} s   (created after {created_seconds:.2} s)");
+    println!("  CPU         {cpu_seconds:8.2} s   ({:.1} ms each{})", each(cpu_seconds * 1000.0), if *cluster == "embedded" { ", the embedded API server included" } else { "" });
+    println!("  memory      {peak_mebibytes:8.1} MiB at the peak ({idle_mebibytes:.1} MiB before)");
+}

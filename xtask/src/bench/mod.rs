@@ -1,0 +1,51 @@
+//! `cargo xtask bench`: figures of the whole program on this machine, from outside. Never part of the tests: a figure is not a verdict.
+
+mod fleet;
+mod process;
+
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::{Path, PathBuf};
+
+/// What is measured.
+#[derive(Subcommand)]
+pub enum Bench {
+    /// Many Applications of one 2 KB ConfigMap each, created and synced automatically
+    Fleet(FleetArgs),
+}
+
+#[derive(Args)]
+pub struct FleetArgs {
+    /// How many Applications
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    apps: usize,
+    /// Use this cluster instead of the embedded API server
+    #[arg(long, value_name = "FILE", conflicts_with = "real")]
+    kubeconfig: Option<PathBuf>,
+    /// Start a real control plane with scripts/control-plane and use it
+    #[arg(long)]
+    real: bool,
+    /// The program [default: target/release/tiphys]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// How long to wait for the fleet, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    timeout: u64,
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+/// Runs it and prints its figures.
+///
+/// # Errors
+/// When the program cannot be started, or the work is not done in time.
+pub fn run(root: &Path, bench: Bench) -> anyhow::Result<()> {
+    match bench {
+        Bench::Fleet(args) => fleet::run(root, &args),
+    }
+}

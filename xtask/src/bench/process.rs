@@ -1,0 +1,36 @@
+//! What a process has used, from /proc.
+
+use anyhow::Context;
+use std::fs;
+
+/// Clock ticks a second as /proc counts them; Linux shows 100 to every program.
+const TICKS: f64 = 100.0;
+
+/// CPU time so far, of all threads and of children that ended, in seconds.
+pub fn cpu_seconds(id: u32) -> anyhow::Result<f64> {
+    let text = fs::read_to_string(format!("/proc/{id}/stat")).context("the process is gone")?;
+    // The name stands in brackets and may hold anything; the fields after it are numbered from 3.
+    let fields: Vec<_> = text.rsplit_once(')').context("no name in /proc/ID/stat")?.1.split_whitespace().collect();
+    let ticks: f64 = fields.iter().skip(11).take(4).filter_map(|f| f.parse::<f64>().ok()).sum();
+    Ok(ticks / TICKS)
+}
+
+/// The most memory it ever held, in MiB.
+pub fn peak_mebibytes(id: u32) -> anyhow::Result<f64> {
+    let text = fs::read_to_string(format!("/proc/{id}/status")).context("the process is gone")?;
+    let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:")).context("no VmHWM in /proc/ID/status")?;
+    let kibibytes: f64 = line.split_whitespace().next().context("VmHWM is empty")?.parse()?;
+    Ok(kibibytes / 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_runs_has_figures() {
+        let id = std::process::id();
+        assert!(cpu_seconds(id).is_ok_and(|s| s >= 0.0));
+        assert!(peak_mebibytes(id).is_ok_and(|m| m > 0.5));
+    }
+}
