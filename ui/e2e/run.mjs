@@ -15,8 +15,9 @@ import { client, clone, kube, start } from "./tiphys.mjs";
 
 const ui = dirname(dirname(fileURLToPath(import.meta.url)));
 const pictures = join(ui, "../docs/pictures");
-const first = (paths) => paths.find((path) => path && existsSync(path));
-const browserPath = first([process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]);
+const first = (paths) => paths.find((path) => existsSync(path));
+const usual = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const browserPath = first(process.env.CHROMIUM ? [process.env.CHROMIUM] : usual);
 const built = ["release", "debug"].map((profile) => join(ui, "../target", profile, "tiphys")).filter(existsSync);
 const newest = built.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
 const binary = process.env.TIPHYS_BIN || newest;
@@ -106,8 +107,8 @@ async function scenario(browser, up, base) {
     const address = "/api/v1/namespaces/guestbook/configmaps/greeting";
     await step("a file added in Git appears in the tree", async () => {
       await repository.change("Add a greeting", (folder) => writeFile(join(folder, "guestbook/greeting.yaml"), CONFIG("hello")));
-      // Synced: it is the live object, not what is only wanted.
-      const shown = page.waitForSelector(`${greeting} [aria-label=Synced]`);
+      // Synced and with an age: it is the live object in the tree, not what is only wanted.
+      const shown = page.waitForSelector(`${greeting}:has([aria-label=Synced]) .node-age:not(:empty)`);
       const there = until("the cluster has the ConfigMap", async () => (await cluster(address)) === 200);
       await api("GET", "/api/v1/applications/guestbook?refresh=normal");
       return measured(there, shown);

@@ -57,7 +57,7 @@ interface Props {
 export const NodeButton = memo(function NodeButton({ node, now, selected, onSelect }: Props) {
   const { ref, live } = node;
   const info = (name: string) => live?.info?.find((i) => i.name === name)?.value;
-  const facts = [info("Status Reason") !== "Running" && info("Status Reason"), info("Containers"), info("Revision")];
+  const facts = [info("Containers"), info("Status Reason") !== "Running" && info("Status Reason"), info("Revision")];
   return (
     <button
       type="button"
