@@ -20,7 +20,7 @@ const NAMESPACE: &str = "under-fire";
 const LEDGER: &str = "ledger";
 const APP: &str = "victim";
 /// Control planes under fire at once: most of a round is waiting for simulated Jobs.
-const LANES: u64 = 4;
+const LANES: usize = 4;
 /// The longest time from the request for a sync to the kill.
 const LONGEST_MS: u64 = 1500;
 /// Objects that no commit changes, so that nobody has a reason to touch them.
@@ -51,6 +51,8 @@ fn hook(name: &str, phase: &str, policy: &str) -> String {
 #[derive(Default)]
 struct Totals {
     kills: AtomicU64,
+    /// Restarts that found an operation under way.
+    resumed: AtomicU64,
     writes: AtomicU64,
     hooks: AtomicU64,
     syncs: AtomicU64,
@@ -75,31 +77,46 @@ struct Lane<'a> {
 }
 
 #[test]
-fn a_killed_sync_is_taken_up_again() {
+fn embedded() {
+    run(LANES, None);
+}
+
+/// Only the controller dies here: the API server is another process, and there is one cluster for one lane.
+#[test]
+fn real() {
+    if std::env::var("TIPHYS_TEST_REAL").as_deref() != Ok("1") {
+        eprintln!("skipped: needs a real control plane; use `make test-real`");
+        return;
+    }
+    run(1, Some(PathBuf::from(std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster"))));
+}
+
+fn run(lanes: usize, kubeconfig: Option<PathBuf>) {
     let (seeds, first) = (env_number("TIPHYS_KILLS", 8), env_number("TIPHYS_SEED", 1));
     let totals = Totals::default();
     thread::scope(|scope| {
-        for lane in 0..LANES.min(seeds) {
-            let totals = &totals;
-            scope.spawn(move || run_lane(totals, (first..first + seeds).skip(usize::try_from(lane).expect("small")).step_by(4)));
+        for lane in 0..lanes {
+            let (totals, kubeconfig) = (&totals, kubeconfig.clone());
+            scope.spawn(move || run_lane(totals, kubeconfig, (first..first + seeds).skip(lane).step_by(lanes)));
         }
     });
     let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
     println!(
-        "kill: seeds {first} to {}, {} kills, {} syncs, {} hooks each run once, {} acknowledged writes all there",
+        "kill: seeds {first} to {}, {} kills, {} operations found under way, {} syncs awaited, {} hooks each run once, {} acknowledged writes all there",
         first + seeds - 1,
         count(&totals.kills),
+        count(&totals.resumed),
         count(&totals.syncs),
         count(&totals.hooks),
         count(&totals.writes)
     );
 }
 
-fn run_lane(totals: &Totals, seeds: impl Iterator<Item = u64>) {
+fn run_lane(totals: &Totals, kubeconfig: Option<PathBuf>, seeds: impl Iterator<Item = u64>) {
     let data = TempDir::new().expect("a folder");
     let seen = Mutex::default();
     let program = std::env::var_os("TIPHYS_BIN").map_or_else(|| env!("CARGO_BIN_EXE_tiphys").into(), PathBuf::from);
-    let options = Options { program, data: Some(data.path().to_owned()), ..Options::default() };
+    let options = Options { program, data: Some(data.path().to_owned()), kubeconfig, ..Options::default() };
     let mut files: Vec<_> = (0..STABLE)
         .map(|i| (format!("app/stable-{i}.yaml"), config_map(&format!("stable-{i}"), i64::try_from(i).expect("small") - 1, "1")))
         .collect();
@@ -123,7 +140,8 @@ fn run_lane(totals: &Totals, seeds: impl Iterator<Item = u64>) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let (lane, done) = (&mut lane, &done);
-        scope.spawn(|| record_hooks(data.path().join("kubeconfig"), &seen, done));
+        let kubeconfig = lane.options.kubeconfig.clone().unwrap_or_else(|| data.path().join("kubeconfig"));
+        scope.spawn(|| record_hooks(kubeconfig, &seen, done));
         // The recorder must end even when the lane panics.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let (mut tiphys, kube) = Tiphys::ready(&lane.options);
@@ -135,6 +153,7 @@ fn run_lane(totals: &Totals, seeds: impl Iterator<Item = u64>) {
             }
             let kube = tiphys.wait_ready();
             lane.await_and_check(&kube, "the end");
+            kube.delete(&format!("{}/{APP}", apps_path()));
         }));
         done.store(true, Ordering::Relaxed);
         if let Err(panic) = outcome {
@@ -193,6 +212,9 @@ impl Lane<'_> {
             self.totals.kills.fetch_add(1, Ordering::Relaxed);
         }
         let (tiphys, kube) = Tiphys::ready(&self.options);
+        if kube.find(&format!("{}/{APP}", apps_path())).is_some_and(|app| app.get("operation").is_some()) {
+            self.totals.resumed.fetch_add(1, Ordering::Relaxed);
+        }
         // Sometimes the next commit comes before this one is done.
         if rng.below(5) != 0 {
             let what = format!("seed {seed}, killed after {moment:?}{}", if again { " and once more in the recovery" } else { "" });
@@ -222,7 +244,8 @@ impl Lane<'_> {
             thread::sleep(moment);
             tiphys.kill();
         });
-        for number in 0.. {
+        // A real API server goes on answering.
+        for number in (0..).take_while(|_| !killed.is_finished()) {
             let name = format!("w-{seed}-{number}");
             let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"name": name}});
             match kube.post(&path, &object) {

@@ -203,7 +203,8 @@ mod tests {
     #[test]
     fn fields_of_both_styles_are_found() {
         let flow = "clusters: [{name: test, cluster: {server: \"https://127.0.0.1:1\", certificate-authority-data: \"QQ==\"}}]\nusers: [{name: a, user: {token: \"t\"}}]\n";
-        let block = "clusters:\n- cluster:\n    server: https://127.0.0.1:1\n    certificate-authority-data: QQ==\nusers:\n- user:\n    token: t\n";
+        let block =
+            "clusters:\n- cluster:\n    server: https://127.0.0.1:1\n    certificate-authority-data: QQ==\nusers:\n- user:\n    token: t\n";
         for text in [flow, block] {
             let found = ["server", "certificate-authority-data", "token"].map(|n| value_of(text, n).unwrap_or_default());
             assert_eq!(found, ["https://127.0.0.1:1", "QQ==", "t"]);

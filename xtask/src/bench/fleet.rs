@@ -32,7 +32,11 @@ struct Figures {
 
 pub fn run(root: &Path, args: &FleetArgs) -> anyhow::Result<()> {
     let program = args.program.clone().unwrap_or_else(|| root.join("target/release/tiphys"));
-    ensure!(program.exists(), "{} is missing; build it with `cargo build --release -p tiphys-cli`, or name another with --program", program.display());
+    ensure!(
+        program.exists(),
+        "{} is missing; build it with `cargo build --release -p tiphys-cli`, or name another with --program",
+        program.display()
+    );
     let repo = repository(args.apps);
     let control_plane = args.real.then(|| ControlPlane::start(root));
     let kubeconfig = args.kubeconfig.clone().or_else(|| control_plane.as_ref().map(|c| c.kubeconfig.clone()));
@@ -145,6 +149,10 @@ fn show(figures: &Figures, output: Output) {
     }
     println!("fleet of {apps} Applications, {cluster} API server: all Synced and Healthy, {objects_live} ConfigMaps live");
     println!("  wall        {wall_seconds:8.2} s   (created after {created_seconds:.2} s)");
-    println!("  CPU         {cpu_seconds:8.2} s   ({:.1} ms each{})", each(cpu_seconds * 1000.0), if *cluster == "embedded" { ", the embedded API server included" } else { "" });
+    println!(
+        "  CPU         {cpu_seconds:8.2} s   ({:.1} ms each{})",
+        each(cpu_seconds * 1000.0),
+        if *cluster == "embedded" { ", the embedded API server included" } else { "" }
+    );
     println!("  memory      {peak_mebibytes:8.1} MiB at the peak ({idle_mebibytes:.1} MiB before)");
 }

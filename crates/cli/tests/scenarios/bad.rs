@@ -2,6 +2,16 @@
 
 use crate::world::{World, app_path, config_map, summary, text};
 use serde_json::{Value, json};
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 use tiphys_testkit::{Repo, apps_path, namespaced};
 
 /// Everything an Application says about what is wrong.
@@ -73,6 +83,42 @@ impl<'a> Sufferer<'a> {
     }
 }
 
+/// A repository server that refuses everybody.
+struct Guarded {
+    url: String,
+    stop: Arc<AtomicBool>,
+}
+
+impl Guarded {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        listener.set_nonblocking(true).expect("it can be asked without waiting");
+        let url = format!("http://{}/team/repo.git", listener.local_addr().expect("bound"));
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                let Ok((mut stream, _)) = listener.accept() else {
+                    thread::sleep(Duration::from_millis(10));
+                    continue;
+                };
+                // A client that goes away early has its answer.
+                let _ = stream.set_nonblocking(false).and_then(|()| stream.read(&mut [0; 4096]));
+                let _ = stream.write_all(
+                    b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"git\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+                );
+            }
+        });
+        Self { url, stop }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
 pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
     let repo = Repo::with(&[
         ("good/cm.yaml", config_map("good", "1").as_str()),
@@ -86,6 +132,8 @@ pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
         &["ComparisonError", "http://127.0.0.1:1/team/repo.git"],
     );
     bad.suffers(&json!({"source": {"repoURL": "file:///nowhere/repo.git"}}), &["ComparisonError", "/nowhere/repo.git"]);
+    let guarded = Guarded::start();
+    bad.suffers(&json!({"source": {"repoURL": guarded.url}}), &["ComparisonError", "authentication required", &guarded.url]);
     bad.suffers(&json!({"source": {"path": "absent"}}), &["ComparisonError", "absent: app path does not exist"]);
     bad.suffers(&json!({"source": {"path": "../good"}}), &["ComparisonError", "../good: app path outside root"]);
     bad.suffers(&json!({"source": {"path": "good/cm.yaml"}}), &["ComparisonError", "good/cm.yaml: app path is not a directory"]);
