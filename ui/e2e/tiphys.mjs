@@ -21,9 +21,11 @@ export async function start(binary) {
     const look = (text) => {
       output += text;
       const [page, password, kubeconfig] = [said(/^\s*page\s+(\S+)/m), said(/admin \/ (\S+)/), said(/KUBECONFIG=(\S+)/)];
-      if (!page || !password || !kubeconfig || !output.includes("All Synced and Healthy")) return;
+      // The last line: nothing more comes.
+      if (!output.includes("Ctrl-C stops")) return;
       clearTimeout(timer);
-      resolve({ page, password, kubeconfig });
+      if (page && password && kubeconfig) resolve({ page, password, kubeconfig });
+      else reject(new Error(`tiphys did not say where its page is, how to log in and where the KUBECONFIG is:\n${output}`));
     };
     child.stdout.setEncoding("utf8").on("data", look);
     child.stderr.setEncoding("utf8").on("data", look);

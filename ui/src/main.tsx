@@ -7,7 +7,10 @@ import { LoginPage } from "./pages/login";
 import { Empty, Failure, Shell, Toasts } from "./parts/shell";
 import { Link, parseRoute, useAddress } from "./router";
 import "./styles/base.css";
+import "./styles/parts.css";
 import "./styles/list.css";
+import "./styles/tree.css";
+import "./styles/panel.css";
 import "./styles/application.css";
 
 type Session = { state: "asking" } | { state: "out"; notice: string } | { state: "in"; user: string } | { state: "failed"; error: ApiError };
