@@ -7,7 +7,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{
-        Mutex,
+        Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
@@ -187,7 +187,7 @@ fn record_hooks(kubeconfig: PathBuf, seen: &Mutex<BTreeMap<(String, String), BTr
 }
 
 fn write_down(jobs: &Value, seen: &Mutex<BTreeMap<(String, String), BTreeSet<String>>>) {
-    let mut seen = seen.lock().expect("nobody panics with it");
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     for job in jobs["items"].as_array().into_iter().flatten() {
         let operation = text(job, "/metadata/annotations/tiphys.dev~1operation-id");
         seen.entry((text(job, "/metadata/name"), operation)).or_default().insert(text(job, "/metadata/uid"));
@@ -307,7 +307,7 @@ impl Lane<'_> {
     fn check_hooks(&self, kube: &Api, what: &str) {
         let jobs = json!({"items": kube.list(&namespaced("batch/v1", NAMESPACE, "jobs"))});
         write_down(&jobs, self.seen);
-        let seen = self.seen.lock().expect("nobody panics with it");
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         for ((name, operation), uids) in seen.iter() {
             assert_eq!(uids.len(), 1, "{what}: hook {name} of operation {operation} ran as {uids:?}");
         }

@@ -25,10 +25,22 @@ impl Failure {
         Self { code: 1, ..Self::error(message) }
     }
 
+    /// A file that cannot be opened or read.
+    pub fn file(path: impl AsRef<std::path::Path>, e: &std::io::Error) -> Self {
+        Self::error(format!("open {}: {}", path.as_ref().display(), reason(e)))
+    }
+
     /// Ends the program without a message.
     pub fn exit(code: u8) -> Self {
         Self { code, ..Self::error("") }
     }
+}
+
+/// What the system says, as Go words it.
+pub fn reason(e: &std::io::Error) -> String {
+    let text = e.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    if e.raw_os_error().is_some() { text.to_lowercase() } else { text.to_owned() }
 }
 
 impl From<Status> for Failure {
@@ -65,6 +77,13 @@ fn name(code: Code) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_is_not_there() {
+        let e = std::io::Error::from_raw_os_error(2);
+        assert_eq!(Failure::file("a/b", &e).message, "open a/b: no such file or directory");
+        assert_eq!(reason(&std::io::Error::other("Our own Words")), "Our own Words");
+    }
 
     #[test]
     fn a_status_is_worded_as_go_does() {

@@ -1,6 +1,6 @@
 //! The byte stream to a server: TCP, and TLS above it. Main functions: [`dial`] and [`probe`].
 
-use super::{Connection, Failure};
+use super::{Connection, Failure, failure::reason};
 use rustls::{
     ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -28,11 +28,7 @@ fn host(server: &str) -> &str {
 }
 
 async fn tcp(server: &str) -> io::Result<TcpStream> {
-    let failed = |e: io::Error| {
-        let text = e.to_string();
-        let text = text.split(" (os error").next().unwrap_or_default().to_lowercase();
-        io::Error::new(e.kind(), format!("dial tcp {server}: {text}"))
-    };
+    let failed = |e: io::Error| io::Error::new(e.kind(), format!("dial tcp {server}: {}", reason(&e)));
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, format!("dial tcp {server}: i/o timeout"));
     let stream = timeout(DIAL_TIMEOUT, TcpStream::connect(server)).await.map_err(late)?.map_err(failed)?;
     stream.set_nodelay(true)?;

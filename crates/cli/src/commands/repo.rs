@@ -228,7 +228,7 @@ fn is_ssh(url: &str) -> bool {
 
 fn file(path: Option<&PathBuf>) -> Result<String, Failure> {
     let Some(path) = path else { return Ok(String::new()) };
-    fs::read_to_string(path).map_err(|e| Failure::error(format!("open {}: {e}", path.display())))
+    fs::read_to_string(path).map_err(|e| Failure::file(path, &e))
 }
 
 impl Add {

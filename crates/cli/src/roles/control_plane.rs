@@ -58,7 +58,9 @@ pub async fn run(args: ControlPlaneArgs) -> anyhow::Result<()> {
         println!("admin password: {password}");
     }
     let plane = ControlPlane::start(cluster, &args.namespace, args.repositories.clone(), false).await?;
-    let listener = TcpListener::bind((args.address, args.port)).await.with_context(|| format!("port {} cannot be opened; choose another with --port", args.port))?;
+    let listener = TcpListener::bind((args.address, args.port))
+        .await
+        .with_context(|| format!("port {} cannot be opened; choose another with --port", args.port))?;
     let tls = if args.insecure { Tls::Off } else { tls_of(&plane) };
     let shutdown = CancellationToken::new();
     let server = plane.server(!args.insecure, &args.rootpath);

@@ -67,7 +67,7 @@ fn read(file: &str) -> Result<Vec<u8>, Failure> {
         "-" => std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes),
         _ => std::fs::read(file),
     };
-    read.map_err(|e| Failure::error(format!("open {file}: {e}")))
+    read.map_err(|e| Failure::file(file, &e))
 }
 
 impl Create {

@@ -272,7 +272,7 @@ impl HelmOptions {
             helm.value_files.clone_from(&self.values);
         }
         if let Some(file) = &self.values_literal_file {
-            let text = fs::read_to_string(file).map_err(|e| Failure::error(format!("open {}: {e}", file.display())))?;
+            let text = fs::read_to_string(file).map_err(|e| Failure::file(file, &e))?;
             helm.values = text;
             helm.values_object = None;
         }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 /// Start everything in one process: a Kubernetes-compatible API server, the controller, the API and the page
 #[derive(Args, Debug)]
-#[command(after_help = "Without arguments it runs its own examples on its own API server. Nothing leaves this machine.\n\nExamples:\n  tiphys up\n  tiphys up --repo https://github.com/argoproj/argocd-example-apps --path guestbook --namespace guestbook\n  tiphys up --kubeconfig ~/.kube/config --context kind-kind --repo . --path deploy")]
+#[command(
+    after_help = "Without arguments it runs its own examples on its own API server. Nothing leaves this machine.\n\nExamples:\n  tiphys up\n  tiphys up --repo https://github.com/argoproj/argocd-example-apps --path guestbook --namespace guestbook\n  tiphys up --kubeconfig ~/.kube/config --context kind-kind --repo . --path deploy"
+)]
 pub struct UpArgs {
     /// Repository to deploy instead of the examples: https, ssh, file URL or a local path
     #[arg(long, value_name = "URL")]

@@ -58,7 +58,11 @@ impl DataFolder {
 }
 
 fn make(path: &Path) -> anyhow::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(|| format!("data folder {} cannot be made; choose another with --data", path.display()))
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .with_context(|| format!("data folder {} cannot be made; choose another with --data", path.display()))
 }
 
 fn default_folder() -> Option<PathBuf> {

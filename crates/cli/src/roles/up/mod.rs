@@ -12,7 +12,7 @@ pub use args::UpArgs;
 use super::wire::ControlPlane;
 use anyhow::{Context, bail};
 use data::DataFolder;
-use std::{collections::BTreeSet, net::Ipv4Addr, time::Duration};
+use std::{collections::BTreeSet, io::Write, net::Ipv4Addr, time::Duration};
 use table::{Row, Table};
 use tiphys_cluster::{Cluster, ConnectOptions, Records};
 use tiphys_controllers::application;
@@ -65,7 +65,9 @@ pub async fn run(args: UpArgs) -> anyhow::Result<()> {
 async fn start(args: &UpArgs) -> anyhow::Result<Running> {
     let data = DataFolder::open(args)?;
     let address = (Ipv4Addr::LOCALHOST, args.port);
-    let listener = TcpListener::bind(address).await.with_context(|| format!("port {} cannot be opened; choose another with --port, or 0 for any free one", args.port))?;
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("port {} cannot be opened; choose another with --port, or 0 for any free one", args.port))?;
     let shutdown = CancellationToken::new();
     let (cluster, kube, kubeconfig) = connect(args, &data).await?;
     let password = bootstrap::run(&cluster, NAMESPACE).await?;
@@ -115,7 +117,8 @@ async fn until_well(args: &UpArgs, records: &Records, wanted: &BTreeSet<String>)
             return Ok(());
         }
         if args.once && Instant::now() >= deadline {
-            let reasons: Vec<_> = rows.iter().filter(|r| !r.is_well()).map(|r| format!("  {}: {} {} {}", r.name, r.sync, r.health, r.message)).collect();
+            let reasons: Vec<_> =
+                rows.iter().filter(|r| !r.is_well()).map(|r| format!("  {}: {} {} {}", r.name, r.sync, r.health, r.message)).collect();
             bail!("not everything is Synced and Healthy after {} s:\n{}", args.timeout, reasons.join("\n"));
         }
         tokio::select! {
@@ -135,17 +138,20 @@ async fn interrupted() {
 impl Running {
     /// What to do next, once all is well.
     fn introduce(&self, took: Duration) {
-        println!("\nAll Synced and Healthy after {:.2} s.\n", took.as_secs_f64());
-        println!("  page        {}", self.url);
-        match &self.password {
-            Some(password) => println!("  login       admin / {password}   (shown once)"),
-            None => println!("  login       admin, with the password shown when the data folder was made"),
-        }
-        if let Some(path) = &self.kubeconfig {
-            println!("  cluster     export KUBECONFIG={}", path.display());
-        }
+        let login = match &self.password {
+            Some(password) => format!("admin / {password}   (shown once)"),
+            None => "admin, with the password shown when the data folder was made".to_owned(),
+        };
+        let cluster = self.kubeconfig.as_ref().map(|p| format!("  cluster     export KUBECONFIG={}\n", p.display())).unwrap_or_default();
         let address = self.url.split_once("://").map_or(self.url.as_str(), |(_, a)| a);
-        println!("\nTry:\n  tiphys login {address} --plaintext --username admin\n  tiphys app list\n  kubectl get pods -A\n\nCtrl-C stops.");
+        let text = format!(
+            "\nAll Synced and Healthy after {:.2} s.\n\n  page        {}\n  login       {login}\n{cluster}\nTry:\n  tiphys login {address} --plaintext \
+             --username admin\n  tiphys app list\n  kubectl get pods -A\n\nCtrl-C stops.\n",
+            took.as_secs_f64(),
+            self.url
+        );
+        // Whoever reads it may be gone; that is no reason to end.
+        let _ = std::io::stdout().write_all(text.as_bytes());
     }
 
     async fn stop(mut self) {

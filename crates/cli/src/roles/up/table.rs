@@ -102,7 +102,13 @@ mod tests {
 
     #[test]
     fn columns_align_and_a_running_operation_is_not_well() {
-        let row = |operation: &str| Row { name: "a".into(), sync: "Synced".into(), health: "Healthy".into(), operation: operation.into(), message: String::new() };
+        let row = |operation: &str| Row {
+            name: "a".into(),
+            sync: "Synced".into(),
+            health: "Healthy".into(),
+            operation: operation.into(),
+            message: String::new(),
+        };
         assert!(row("Succeeded").is_well() && !row("Running").is_well());
         assert_eq!(render(&[row("Running")]), ["NAME  SYNC    HEALTH   OPERATION  MESSAGE", "a     Synced  Healthy  Running"]);
     }

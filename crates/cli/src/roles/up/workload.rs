@@ -16,7 +16,8 @@ pub async fn create(args: &UpArgs, cluster: &Cluster, data: &DataFolder, namespa
         Some(url) => own(args, cluster, namespace, url).await?,
         None => {
             let url = examples::repository(data.path())?;
-            let app = application("examples", json!({"repoURL": url, "path": examples::ROOT_PATH, "targetRevision": "HEAD"}), namespace, &[]);
+            let app =
+                application("examples", json!({"repoURL": url, "path": examples::ROOT_PATH, "targetRevision": "HEAD"}), namespace, &[]);
             (app, ["examples", "guestbook", "waves"].map(str::to_owned).into())
         }
     };
@@ -65,7 +66,8 @@ fn local_path(url: &str) -> anyhow::Result<String> {
 
 /// The last word of the path, else of the repository, as a resource name.
 fn name_of(path: &str, url: &str) -> String {
-    let last = |text: &str| text.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default().trim_end_matches(".git").to_lowercase();
+    let last =
+        |text: &str| text.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default().trim_end_matches(".git").to_lowercase();
     let word = Some(last(path)).filter(|w| !w.is_empty() && w != ".").unwrap_or_else(|| last(url));
     let name: String = word.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     Some(name.trim_matches('-').to_owned()).filter(|n| !n.is_empty()).unwrap_or_else(|| "app".to_owned())
@@ -93,7 +95,9 @@ fn secret(args: &UpArgs, url: &str, name: &str) -> anyhow::Result<Option<Value>>
         return Ok(None);
     }
     let labels = json!({SECRET_TYPE_LABEL: "repository"});
-    Ok(Some(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("repo-{name}"), "labels": labels}, "stringData": data})))
+    Ok(Some(
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("repo-{name}"), "labels": labels}, "stringData": data}),
+    ))
 }
 
 #[cfg(test)]
