@@ -147,6 +147,7 @@ pub fn bad_manifests_are_named_and_cost_nothing(world: &mut World) {
     let good = config_map("good", "1");
     let repo = Repo::with(&[
         ("good/cm.yaml", good.as_str()),
+        ("empty/README.md", "Nothing is left.\n"),
         ("yaml/cm.yaml", good.as_str()),
         ("yaml/broken.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: [unfinished\n"),
         ("kind/cm.yaml", good.as_str()),
@@ -157,6 +158,7 @@ pub fn bad_manifests_are_named_and_cost_nothing(world: &mut World) {
         ("field/service.yaml", "apiVersion: v1\nkind: Service\nmetadata:\n  name: s\nspec:\n  ports:\n  - port: eighty\n"),
     ]);
     let bad = Sufferer::new(world, "bad-manifest", &repo);
+    bad.suffers(&json!({"source": {"path": "empty"}}), &["SyncError", "auto-sync will wipe out all resources"]);
     bad.suffers(&json!({"source": {"path": "yaml"}}), &["ComparisonError", "broken.yaml", "line "]);
     bad.suffers(&json!({"source": {"path": "kind"}}), &["SyncError", "example.org", "Widget"]);
     bad.suffers(&json!({"source": {"path": "name"}}), &["name", "ConfigMap"]);

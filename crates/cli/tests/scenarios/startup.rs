@@ -92,3 +92,12 @@ fn once_says_what_is_not_well() {
     let ended = output_of(&program(), &[&["up"], &arguments("120", "app")[..]].concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
+
+#[test]
+fn a_used_folder_starts_again() {
+    let folder = TempDir::new().expect("a folder");
+    for start in ["first", "second"] {
+        let ended = output_of(&program(), &["up", "--once", "--port", "0", "--timeout", "120", "--data", shown(folder.path())]);
+        assert_eq!(ended.code, Some(0), "the {start} start: {ended:?}");
+    }
+}
