@@ -79,7 +79,9 @@ impl Up {
             }
         });
         let (mut address, mut password) = (String::new(), String::new());
+        let mut up = Self { child, address: String::new(), password: String::new(), folder };
         while address.is_empty() || password.is_empty() {
+            // A panic here must still end the program that was started.
             let line = lines.recv_timeout(Duration::from_secs(60)).expect("it says where its page is");
             let mut words = line.split_whitespace();
             match words.next() {
@@ -88,7 +90,8 @@ impl Up {
                 _ => {}
             }
         }
-        Self { child, address, password, folder }
+        (up.address, up.password) = (address, password);
+        up
     }
 
     /// Types every step to a CLI; what it prints and its exit code, normalised.
@@ -109,6 +112,7 @@ impl Up {
         let (code, _, stderr) = run(&["login", &self.address, "--plaintext", "--username", "admin", "--password", &self.password]);
         assert_eq!(code, Some(0), "login: {stderr}");
         let repository = format!("file://{}", self.folder.join("examples.git").display());
+        let gaps = Regex::new(r"  +").expect("the rule is valid");
         let mut all = String::new();
         for step in STEPS {
             let line = step.replace("$REPO", &repository);
@@ -117,7 +121,7 @@ impl Up {
             let mut shown = self.normalise(&format!("{stdout}{stderr}"));
             if step.starts_with("app sync") {
                 // How healthy it is the moment the sync ends depends on the machine.
-                let columns = Regex::new(r"  +").expect("the rule is valid").replace_all(&shown, "  ").into_owned();
+                let columns = gaps.replace_all(&shown, "  ").into_owned();
                 shown = columns.replace("Progressing", "HEALTHY").replace("Healthy", "HEALTHY").replace("Missing", "HEALTHY");
             }
             all.push_str(&format!("$ argocd {step}\n{shown}exit {}\n\n", code.unwrap_or(-1)));
