@@ -3,6 +3,7 @@
 use super::{
     Failure,
     config::{LocalConfig, default_folder},
+    failure::reason,
 };
 use std::{collections::BTreeMap, env, fs, path::PathBuf};
 
@@ -245,7 +246,7 @@ impl ConnectArgs {
 }
 
 fn read(file: &str, flag: &str) -> Result<Vec<u8>, Failure> {
-    fs::read(file).map_err(|e| Failure::fatal(format!("cannot read {file}, which {flag} names: {e}")))
+    fs::read(file).map_err(|e| Failure::fatal(format!("{flag}: open {file}: {}", reason(&e))))
 }
 
 /// Without a port it is the most likely one.

@@ -74,7 +74,7 @@ impl Create {
     /// The Applications to create.
     fn applications(&self) -> Result<Vec<Application>, Failure> {
         let mut apps = match self.file.as_deref().filter(|f| !f.is_empty()) {
-            None => vec![self.from_flags()?],
+            None => vec![self.of_flags()?],
             Some(file) => {
                 let mut apps = parse(&read(file)?, file)?;
                 // What comes in through a pipe is complete.
@@ -95,7 +95,7 @@ impl Create {
         Ok(apps)
     }
 
-    fn from_flags(&self) -> Result<Application, Failure> {
+    fn of_flags(&self) -> Result<Application, Failure> {
         let name = match (&self.app, &self.name) {
             (Some(app), Some(name)) if app != name => {
                 return Err(Failure::error(format!("--name argument '{name}' does not match app name {app}")));

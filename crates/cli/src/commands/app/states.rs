@@ -181,9 +181,9 @@ batch  Job        n          h     Succeeded           PreSync  done
         .expect("a tree");
         let text = tree(&app(), &nodes, false, 0);
         let expected = "\
-KIND/NAME              STATUS  HEALTH   MESSAGE
-Service/b              Synced  Healthy  created
-└─EndpointSlice/b-x            Healthy  \n";
+KIND/NAME            STATUS  HEALTH   MESSAGE
+Service/b            Synced  Healthy  created
+└─EndpointSlice/b-x          Healthy  \n";
         assert_eq!(text, expected);
         assert!(tree(&app(), &nodes, true, 0).contains("<unknown>"));
     }
