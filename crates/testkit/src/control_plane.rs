@@ -43,6 +43,10 @@ impl ControlPlane {
 impl Drop for ControlPlane {
     fn drop(&mut self) {
         let _ = Command::new(&self.script).args(["down", "", &self.port.to_string()]).output();
+        // The next one takes other ports, and so another folder.
+        if let Some(folder) = self.kubeconfig.parent().filter(|f| f.ends_with(format!("run-{}", self.port))) {
+            let _ = std::fs::remove_dir_all(folder);
+        }
     }
 }
 
