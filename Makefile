@@ -7,6 +7,7 @@ run: ui            ## start everything in one process and watch the examples bec
 	$(CARGO) run --quiet --package tiphys-cli -- up
 
 test: ui lint      ## format, lints, the rules of the house, every test that needs no cluster
+	cd ui && npm test --silent
 	$(CARGO) test --workspace
 
 lint:
@@ -14,8 +15,9 @@ lint:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) xtask tidy
 
+# Not `npm ci`: it refuses where a registry does not carry the optional packages of other platforms.
 ui/dist/index.html: $(shell find ui/src ui/public ui/index.html ui/vite.config.ts ui/package-lock.json -type f 2>/dev/null)
-	cd ui && npm ci --no-audit --no-fund --silent && npm run --silent build
+	cd ui && npm install --no-save --no-audit --no-fund --silent && npm run --silent build
 
 ui: ui/dist/index.html
 
