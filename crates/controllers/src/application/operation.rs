@@ -21,7 +21,7 @@ use tiphys_cluster::clusters::LiveCluster;
 use tiphys_engine::{
     health, permit,
     sync::{self, Decision, Observed, OperationPhase, PROGRESS_ANNOTATION, Progress, SyncPlan, SyncRequest},
-    types::Comparison,
+    types::{Comparison, ConditionType},
 };
 
 /// An operation on its way.
@@ -171,6 +171,10 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
         return Err(Failure::error(errors.join(";")));
     }
     let request = request(pass, &operation, &desired.manifests.revision, id);
+    let shared = comparison.conditions.iter().find(|c| c.kind == ConditionType::SharedResourceWarning);
+    if let Some(shared) = shared.filter(|_| request.options.fail_on_shared_resource) {
+        return Err(Failure { phase: OperationPhase::Failed, message: format!("Shared resource found: {}", shared.message) });
+    }
     let kinds = cluster.cache.kinds();
     let plan = sync::plan_with(&comparison, &request, &*kinds, &|object, namespaced| permitted(&comparison, object, namespaced));
     let results = pass.app.status.operation_state.as_ref().and_then(|s| s.sync_result.as_ref()).map(|r| r.resources.as_slice());
