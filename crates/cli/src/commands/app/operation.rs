@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     client::{ConnectArgs, Failure},
-    output,
+    output::{self, summary},
 };
 use tiphys_api::{
     Application,
@@ -80,6 +80,7 @@ impl Rollback {
         };
         let _: Application = client.unary("/application.ApplicationService/Rollback", request).await?;
         let conditions = Conditions { operation: true, ..Default::default() };
+        let app_ref = AppRef::new(&summary::qualified_name(&app), None);
         let wait = Wait { app: &app_ref, timeout: self.timeout, conditions, selected: &[], output: &self.output };
         wait::wait(&client, &wait).await?;
         Ok(())
