@@ -54,7 +54,7 @@ pub fn apply_comparison(app: &mut Application, comparison: &Comparison, compared
     status.resource_health_source = HEALTH_IN_TREE.to_owned();
     status.controller_namespace.clone_from(&app.metadata.namespace);
     if compared.reconciled || status.reconciled_at.is_none() {
-        status.reconciled_at = Some(now.into());
+        reconciled(status, now);
     }
     set_conditions(status, &comparison.conditions, &BY_COMPARISON, now);
 }
@@ -74,7 +74,13 @@ pub fn apply_unknown(app: &mut Application, revision: &str, now: Timestamp) {
         revision.clone_into(&mut status.sync.revision);
     }
     set_health(status, Verdict::Unknown, "", now);
-    status.reconciled_at = Some(now.into());
+    reconciled(status, now);
+}
+
+/// Clients wait until an Application was reconciled after its operation ended, and the end may lie in the next second.
+fn reconciled(status: &mut ApplicationStatus, now: Timestamp) {
+    let ended = status.operation_state.as_ref().and_then(|s| s.finished_at).map(|t| t.timestamp());
+    status.reconciled_at = Some(ended.map_or(now, |ended| ended.max(now)).into());
 }
 
 fn set_health(status: &mut ApplicationStatus, verdict: Verdict, message: &str, now: Timestamp) {
@@ -202,6 +208,17 @@ mod tests {
         set_conditions(&mut status, &[], &BY_COMPARISON, time("2026-01-03T00:00:00Z"));
         assert_eq!(status.conditions.len(), 1);
         assert_eq!(error_text(&status), None, "a SyncError does not stop a sync");
+    }
+
+    #[test]
+    fn reconciled_is_never_before_the_end_of_the_operation() {
+        let mut app = Application::default();
+        app.status.operation_state =
+            Some(OperationState { finished_at: Some(time("2026-01-01T00:00:02Z").into()), ..OperationState::default() });
+        apply_unknown(&mut app, "", time("2026-01-01T00:00:01Z"));
+        assert_eq!(app.status.reconciled_at, Some(time("2026-01-01T00:00:02Z").into()));
+        apply_unknown(&mut app, "", time("2026-01-01T00:00:05Z"));
+        assert_eq!(app.status.reconciled_at, Some(time("2026-01-01T00:00:05Z").into()));
     }
 
     #[test]
