@@ -83,6 +83,11 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Re
 }
 
 async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Response<Body>, Status> {
+    if let Some(user) = parts.headers.get("impersonate-user") {
+        // Answering as the administrator would be a made-up success: what that user may do is not known here.
+        let user = user.to_str().unwrap_or_default();
+        return Err(Status::not_implemented(format!("this API server knows one user and cannot act as {user:?}; leave out --as")));
+    }
     let query = Query::parse(parts.uri.query().unwrap_or(""));
     let route = route::parse(parts.uri.path());
     if let Route::Resource(target) = route {
