@@ -134,7 +134,35 @@ pub async fn handle_web(state: Arc<State>, source: IpAddr, request: Request<Body
     });
     let web = tower::Layer::layer(&tonic_web::GrpcWebLayer::new(), inner);
     match web.oneshot(request).await {
-        Ok(response) => response,
+        Ok(mut response) => {
+            spell_out_message(response.headers_mut());
+            response
+        }
         Err(never) => match never {},
+    }
+}
+
+/// Printable characters that our encoder escapes and Go's does not: Argo CD's gRPC-web client shows the message as it comes.
+const PRINTABLE: [(&str, &str); 9] =
+    [("%20", " "), ("%22", "\""), ("%23", "#"), ("%3C", "<"), ("%3E", ">"), ("%60", "`"), ("%3F", "?"), ("%7B", "{"), ("%7D", "}")];
+
+fn spell_out_message(headers: &mut http::HeaderMap) {
+    let Some(text) = headers.get("grpc-message").and_then(|v| v.to_str().ok()) else { return };
+    let plain = PRINTABLE.iter().fold(text.to_owned(), |text, (escaped, plain)| text.replace(escaped, plain));
+    if let Ok(value) = http::HeaderValue::from_str(&plain) {
+        headers.insert("grpc-message", value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spell_out_message;
+
+    #[test]
+    fn a_message_for_grpc_web_reads_as_gos() {
+        let mut headers = http::HeaderMap::new();
+        headers.insert("grpc-message", http::HeaderValue::from_static("app%20%22a%22%20100%25%20not%20found%0A"));
+        spell_out_message(&mut headers);
+        assert_eq!(headers["grpc-message"], "app \"a\" 100%25 not found%0A");
     }
 }
