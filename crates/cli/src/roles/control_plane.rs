@@ -3,7 +3,7 @@
 use super::{up::bootstrap, wire::ControlPlane};
 use anyhow::Context;
 use clap::Args;
-use std::{net::IpAddr, path::PathBuf};
+use std::{net::IpAddr, os::unix::fs::DirBuilderExt, path::PathBuf};
 use tiphys_cluster::{Cluster, ConnectOptions, Source};
 use tiphys_controllers::application;
 use tiphys_server::Tls;
@@ -37,9 +37,9 @@ pub struct ControlPlaneArgs {
     /// Applications looked at at once
     #[arg(long, default_value_t = 20, env = "ARGOCD_APPLICATION_CONTROLLER_STATUS_PROCESSORS")]
     status_processors: usize,
-    /// Folder for copies of repositories
-    #[arg(long, default_value = "/tmp/tiphys-repositories")]
-    repositories: PathBuf,
+    /// Folder for copies of repositories [default: a new one in the temporary folder]
+    #[arg(long, value_name = "DIR")]
+    repositories: Option<PathBuf>,
     /// Create CRDs, settings and the admin password if they are missing; the password is printed once
     #[arg(long)]
     bootstrap: bool,
@@ -57,7 +57,7 @@ pub async fn run(args: ControlPlaneArgs) -> anyhow::Result<()> {
     {
         println!("admin password: {password}");
     }
-    let plane = ControlPlane::start(cluster, &args.namespace, args.repositories.clone(), false).await?;
+    let plane = ControlPlane::start(cluster, &args.namespace, repositories(&args)?, false).await?;
     let listener = TcpListener::bind((args.address, args.port))
         .await
         .with_context(|| format!("port {} cannot be opened; choose another with --port", args.port))?;
@@ -74,6 +74,17 @@ pub async fn run(args: ControlPlaneArgs) -> anyhow::Result<()> {
     controller.await?;
     api.await??;
     Ok(())
+}
+
+/// The folder that was given, else a new one that nobody else can have made before.
+fn repositories(args: &ControlPlaneArgs) -> anyhow::Result<PathBuf> {
+    let path = args
+        .repositories
+        .clone()
+        .unwrap_or_else(|| std::env::temp_dir().join(format!("tiphys-repositories-{:016x}", rand::random::<u64>())));
+    let made = std::fs::DirBuilder::new().recursive(args.repositories.is_some()).mode(0o700).create(&path);
+    made.with_context(|| format!("folder {} cannot be made; choose another with --repositories", path.display()))?;
+    Ok(path)
 }
 
 /// The certificate of argocd-secret, else one of our own.
