@@ -40,6 +40,8 @@ pub enum QuantityError {
 }
 
 impl Quantity {
+    pub const ZERO: Self = Self { nanos: 0, format: Format::DecimalSi };
+
     pub fn format(&self) -> Format {
         self.format
     }
@@ -66,6 +68,16 @@ impl Quantity {
     pub fn plus(&self, other: &Self) -> Self {
         let format = if self.is_zero() { other.format } else { self.format };
         Self { nanos: self.nanos.saturating_add(other.nanos), format }
+    }
+
+    /// The difference, in the format of `self` (of `other` when `self` is zero).
+    pub fn minus(&self, other: &Self) -> Self {
+        self.plus(&Self { nanos: -other.nanos, format: other.format })
+    }
+
+    /// The number, if it is a whole one that fits.
+    pub fn to_whole(&self) -> Option<i64> {
+        if self.nanos % NANO == 0 { i64::try_from(self.nanos / NANO).ok() } else { None }
     }
 }
 
@@ -96,7 +108,10 @@ impl FromStr for Quantity {
         if number.is_empty() {
             return Err(QuantityError::Format);
         }
-        if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
+        if fraction.contains('.') {
+            return Err(QuantityError::Format);
+        }
+        if whole.is_empty() && fraction.is_empty() {
             return Err(QuantityError::Numeric);
         }
         if !is_suffix(suffix) {
@@ -283,7 +298,7 @@ mod tests {
             ("1 Gi", QuantityError::Format),
             ("1K", QuantityError::Suffix),
             ("1mi", QuantityError::Suffix),
-            ("1.2.3", QuantityError::Numeric),
+            ("1.2.3", QuantityError::Format),
             (".", QuantityError::Numeric),
             ("1e99999", QuantityError::Suffix),
         ] {

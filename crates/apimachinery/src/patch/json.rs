@@ -1,29 +1,189 @@
-//! JSON patch (RFC 6902), with the API server's rules: an operation on a path that does not exist fails.
+//! JSON patch (RFC 6902), with the rules of the library that API servers and Argo CD use: negative indices count from the end, a
+//! `replace` in a map may add, a `copy` of what is missing copies null, and copies may not add up to more than 3 MiB.
 //!
 //! Main function: [`apply`]. It knows nothing of Kubernetes types.
 
 use super::PatchError;
-use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use tiphys_gocompat::json::kind;
 
 /// Most operations accepted in one patch, as the API server has it.
 pub const MAX_OPERATIONS: usize = 10_000;
+/// Most bytes of JSON that all `copy` operations of a patch may add, as the API server has it.
+pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
 /// Applies a list of operations to a document. Nothing is changed when one of them fails.
 pub fn apply(doc: &Value, patch: &Value) -> Result<Value, PatchError> {
-    let operations = patch.as_array().ok_or_else(|| PatchError::invalid("a JSON patch must be a list of operations"))?;
-    if operations.len() > MAX_OPERATIONS {
-        let text = format!("the allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}", operations.len());
-        return Err(PatchError::Invalid(text));
+    let Value::Array(operations) = patch else {
+        return Err(PatchError::Invalid(format!("json: cannot unmarshal {} into Go value of type jsonpatch.Patch", kind(patch))));
+    };
+    if let Some(wrong) = operations.iter().find(|o| !o.is_object() && !o.is_null()) {
+        return Err(PatchError::Invalid(format!("json: cannot unmarshal {} into Go value of type jsonpatch.Operation", kind(wrong))));
     }
-    let parsed = json_patch::Patch::deserialize(patch).map_err(|e| PatchError::invalid(format!("error decoding the JSON patch: {e}")))?;
+    if operations.len() > MAX_OPERATIONS {
+        return Err(PatchError::TooManyOperations { limit: MAX_OPERATIONS, got: operations.len() });
+    }
     let mut result = doc.clone();
-    json_patch::patch(&mut result, &parsed).map_err(|e| PatchError::Operation {
-        index: e.operation,
-        path: e.path.to_string(),
-        reason: e.kind.to_string(),
-    })?;
+    let mut copied = 0;
+    for (index, operation) in operations.iter().enumerate() {
+        carry_out(&mut result, operation, &mut copied).map_err(|reason| PatchError::Operation { index, reason })?;
+    }
     Ok(result)
+}
+
+fn carry_out(doc: &mut Value, operation: &Value, copied: &mut usize) -> Result<(), String> {
+    let text = |key: &str| operation.get(key).and_then(Value::as_str);
+    let kind = text("op").unwrap_or("unknown");
+    if !matches!(kind, "add" | "remove" | "replace" | "move" | "test" | "copy") {
+        return Err(format!("Unexpected kind: {kind}"));
+    }
+    let from = match kind {
+        "move" | "copy" => {
+            text("from").ok_or(format!("{kind} operation failed to decode from: operation, missing from field: missing value"))?
+        }
+        _ => "",
+    };
+    let field = if matches!(kind, "replace" | "move" | "test") { "operation missing path field: " } else { "" };
+    let path = text("path").ok_or(format!("{kind} operation failed to decode path: {field}missing value"))?;
+    let value = operation.get("value");
+    match kind {
+        "add" => {
+            let at = locate(doc, path).ok_or(format!("add operation does not apply: doc is missing path: \"{path}\": missing value"))?;
+            add(at, value.cloned().unwrap_or_default()).map_err(|e| format!("error in add for path: '{path}': {e}"))
+        }
+        "remove" => {
+            let at = locate(doc, path).ok_or(format!("remove operation does not apply: doc is missing path: \"{path}\": missing value"))?;
+            remove(at).map(drop).map_err(|e| format!("error in remove for path: '{path}': {e}"))
+        }
+        "replace" => replace(doc, path, value.cloned().unwrap_or_default()),
+        "test" => test(doc, path, value.unwrap_or(&Value::Null)),
+        "move" => {
+            let at = locate(doc, from).ok_or(format!("move operation does not apply: doc is missing from path: {from}: missing value"))?;
+            let key = at.1.clone();
+            let value = remove(at).map_err(|e| format!("error in move for path: '{key}': {e}"))?;
+            let at = locate(doc, path)
+                .ok_or(format!("move operation does not apply: doc is missing destination path: {path}: missing value"))?;
+            add(at, value).map_err(|e| format!("error in move for path: '{path}': {e}"))
+        }
+        _ => {
+            let at = locate(doc, from).ok_or(format!("copy operation does not apply: doc is missing from path: {from}: missing value"))?;
+            let value = get(at.0, &at.1).map_err(|e| format!("error in copy for from: '{from}': {e}"))?.cloned().unwrap_or_default();
+            let at = locate(doc, path)
+                .ok_or(format!("copy operation does not apply: doc is missing destination path: {path}: missing value"))?;
+            *copied += value.to_string().len();
+            if *copied > MAX_COPIED_BYTES {
+                return Err(format!(
+                    "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {MAX_COPIED_BYTES}"
+                ));
+            }
+            add(at, value).map_err(|e| format!("error while adding value during copy: {e}"))
+        }
+    }
+}
+
+fn replace(doc: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    if path.is_empty() {
+        if !value.is_object() && !value.is_array() {
+            return Err("replace operation value must be object or array: %!w(<nil>)".into());
+        }
+        *doc = value;
+        return Ok(());
+    }
+    let missing = |what: &str| format!("replace operation does not apply: doc is missing {what}: {path}: missing value");
+    let (container, key) = locate(doc, path).ok_or_else(|| missing("path"))?;
+    get(container, &key).map_err(|_| missing("key"))?;
+    match container {
+        Value::Array(list) => {
+            let index = index_of(&key, list.len()).map_err(|_| missing("key"))?;
+            list[index] = value;
+        }
+        Value::Object(map) => {
+            map.insert(key, value);
+        }
+        _ => return Err(missing("path")),
+    }
+    Ok(())
+}
+
+fn test(doc: &mut Value, path: &str, wanted: &Value) -> Result<(), String> {
+    let failed = || format!("testing value {path} failed: test failed");
+    if path.is_empty() {
+        return if doc == wanted { Ok(()) } else { Err(failed()) };
+    }
+    let (container, key) = locate(doc, path).ok_or(format!("test operation does not apply: is missing path: {path}: missing value"))?;
+    let found = get(container, &key).map_err(|e| format!("error in test for path: '{path}': {e}"))?;
+    if found.unwrap_or(&Value::Null) == wanted { Ok(()) } else { Err(failed()) }
+}
+
+/// The map or list that a path ends in, and the last step. What stands before the first slash is not looked at.
+fn locate<'d>(doc: &'d mut Value, path: &str) -> Option<(&'d mut Value, String)> {
+    let mut steps = path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
+    let mut last = steps.next()?;
+    let mut at = doc;
+    for next in steps {
+        at = match at {
+            Value::Object(map) => map.get_mut(&last)?,
+            Value::Array(list) => {
+                let index = index_of(&last, list.len()).ok()?;
+                &mut list[index]
+            }
+            _ => return None,
+        };
+        last = next;
+    }
+    (at.is_object() || at.is_array()).then_some((at, last))
+}
+
+fn get<'d>(container: &'d Value, key: &str) -> Result<Option<&'d Value>, String> {
+    match container {
+        Value::Array(list) => index_of(key, list.len()).map(|index| list.get(index)),
+        other => Ok(other.get(key)),
+    }
+}
+
+fn add((container, key): (&mut Value, String), value: Value) -> Result<(), String> {
+    match container {
+        Value::Array(list) if key == "-" => list.push(value),
+        Value::Array(list) => {
+            if let Err(why) = parse_index(&key) {
+                return Err(format!("value was not a proper array index: '{key}': {why}"));
+            }
+            // The place behind the last element counts, too.
+            let index = index_of(&key, list.len() + 1)?;
+            list.insert(index, value);
+        }
+        Value::Object(map) => {
+            map.insert(key, value);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn remove((container, key): (&mut Value, String)) -> Result<Value, String> {
+    match container {
+        Value::Array(list) => index_of(&key, list.len()).map(|index| list.remove(index)),
+        Value::Object(map) => remove_key(map, &key),
+        _ => Ok(Value::Null),
+    }
+}
+
+fn remove_key(map: &mut Map<String, Value>, key: &str) -> Result<Value, String> {
+    map.remove(key).ok_or_else(|| format!("Unable to remove nonexistent key: {key}: missing value"))
+}
+
+fn parse_index(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| format!("strconv.Atoi: parsing {text:?}: invalid syntax"))
+}
+
+/// A place in a list of this length; -1 is the last one.
+fn index_of(text: &str, length: usize) -> Result<usize, String> {
+    let index = parse_index(text)?;
+    let length = length as i64;
+    if !(-length..length).contains(&index) {
+        return Err(format!("Unable to access invalid index: {index}: invalid index referenced"));
+    }
+    Ok(if index < 0 { index + length } else { index } as usize)
 }
 
 #[cfg(test)]
@@ -46,27 +206,88 @@ mod tests {
         assert_eq!(apply(&doc, &patch), Ok(json!({"metadata": {"annotations": {}}, "list": [0, 2, 3, 4], "moved": 0})));
     }
 
+    /// One operation on `{"a": {"b": null}, "l": [1, 2, null], "~": {"/": 1}}`, and what the reference library makes of it.
     #[test]
-    fn what_is_missing_is_an_error() {
-        let doc = json!({"a": {}});
-        for patch in [
-            json!([{"op": "remove", "path": "/b"}]),
-            json!([{"op": "replace", "path": "/a/b", "value": 1}]),
-            json!([{"op": "add", "path": "/x/y", "value": 1}]),
-            json!([{"op": "test", "path": "/a", "value": 1}]),
-            json!([{"op": "nonsense", "path": "/a"}]),
-            json!({"a": 1}),
+    fn corners() {
+        let doc = json!({"a": {"b": null}, "l": [1, 2, null], "~": {"/": 1}});
+        let lists = |l: Value| Ok(json!({"a": {"b": null}, "l": l, "~": {"/": 1}}));
+        let fails = |text: &str| Err(text.to_owned());
+        let same = || Ok(doc.clone());
+        for (operation, expected) in [
+            (json!({"op": "add", "path": "/l/-1", "value": 9}), lists(json!([1, 2, null, 9]))),
+            (json!({"op": "add", "path": "/l/-4", "value": 9}), lists(json!([9, 1, 2, null]))),
+            (json!({"op": "add", "path": "/l/3", "value": 9}), lists(json!([1, 2, null, 9]))),
+            (json!({"op": "add", "path": "/l/+1"}), lists(json!([1, null, 2, null]))),
+            (json!({"op": "remove", "path": "/l/-1"}), lists(json!([1, 2]))),
+            (json!({"op": "replace", "path": "/l/-3", "value": 9}), lists(json!([9, 2, null]))),
+            (
+                json!({"op": "replace", "path": "/a/new", "value": 1}),
+                Ok(json!({"a": {"b": null, "new": 1}, "l": [1, 2, null], "~": {"/": 1}})),
+            ),
+            (json!({"op": "copy", "from": "/a/none", "path": "/l/0"}), lists(json!([null, 1, 2, null]))),
+            (json!({"op": "test", "path": "/a/none"}), same()),
+            (json!({"op": "test", "path": "/a/b", "value": null}), same()),
+            (json!({"op": "test", "path": "/~0/~1", "value": 1}), same()),
+            (json!({"op": "test", "path": "anything/l/00", "value": 1}), same()),
+            (json!({"op": "replace", "path": "", "value": [1]}), Ok(json!([1]))),
+            (json!({"op": "test", "path": "/l/0", "value": 1.0}), fails("testing value /l/0 failed: test failed")),
+            (
+                json!({"op": "add", "path": "", "value": {}}),
+                fails("add operation does not apply: doc is missing path: \"\": missing value"),
+            ),
+            (
+                json!({"op": "add", "path": "/a/b/c", "value": 1}),
+                fails("add operation does not apply: doc is missing path: \"/a/b/c\": missing value"),
+            ),
+            (
+                json!({"op": "add", "path": "/l/4", "value": 1}),
+                fails("error in add for path: '/l/4': Unable to access invalid index: 4: invalid index referenced"),
+            ),
+            (
+                json!({"op": "add", "path": "/l/x", "value": 1}),
+                fails(
+                    "error in add for path: '/l/x': value was not a proper array index: 'x': strconv.Atoi: parsing \"x\": invalid syntax",
+                ),
+            ),
+            (
+                json!({"op": "remove", "path": "/b"}),
+                fails("error in remove for path: '/b': Unable to remove nonexistent key: b: missing value"),
+            ),
+            (
+                json!({"op": "move", "from": "/a", "path": "/a/c"}),
+                fails("move operation does not apply: doc is missing destination path: /a/c: missing value"),
+            ),
+            (json!({"op": "nonsense", "path": "/a"}), fails("Unexpected kind: nonsense")),
+            (json!({"op": 1, "path": "/a"}), fails("Unexpected kind: unknown")),
+            (json!({"op": "remove"}), fails("remove operation failed to decode path: missing value")),
         ] {
-            assert!(apply(&doc, &patch).is_err(), "{patch}");
+            let got = apply(&doc, &json!([operation])).map_err(|e| e.to_string());
+            assert_eq!(got, expected, "{operation}");
         }
     }
 
     #[test]
-    fn the_error_names_the_operation() {
-        let patch = json!([{"op": "add", "path": "/a", "value": 1}, {"op": "remove", "path": "/b"}]);
-        match apply(&json!({}), &patch) {
-            Err(PatchError::Operation { index, path, .. }) => assert_eq!((index, path.as_str()), (1, "/b")),
-            other => panic!("{other:?}"),
+    fn the_shape_must_be_right() {
+        for (patch, expected) in [
+            (json!({"a": 1}), "json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
+            (json!([1]), "json: cannot unmarshal number into Go value of type jsonpatch.Operation"),
+        ] {
+            assert_eq!(apply(&json!({}), &patch), Err(PatchError::Invalid(expected.into())));
         }
+        let many = Value::Array(vec![json!({"op": "test", "path": "/a"}); MAX_OPERATIONS + 1]);
+        assert!(matches!(apply(&json!({}), &many), Err(PatchError::TooManyOperations { .. })));
+    }
+
+    #[test]
+    fn copies_cannot_fill_the_memory() {
+        let doubling: Vec<Value> = (0..60).map(|_| json!({"op": "copy", "from": "/a", "path": "/a/-"})).collect();
+        let got = apply(&json!({"a": ["0123456789"]}), &doubling.into());
+        assert!(got.is_err_and(|e| e.to_string().starts_with("Unable to complete the copy")));
+    }
+
+    #[test]
+    fn the_error_knows_the_operation() {
+        let patch = json!([{"op": "add", "path": "/a", "value": 1}, {"op": "remove", "path": "/b"}]);
+        assert!(matches!(apply(&json!({}), &patch), Err(PatchError::Operation { index: 1, .. })));
     }
 }

@@ -22,9 +22,7 @@ pub fn text(object: &Object) -> String {
     let mut copy = object.clone();
     // kubectl leaves the map there, empty; so the bytes agree with what kubectl would have written.
     crate::object::map_entry(copy.metadata_mut(), "annotations").remove(ANNOTATION);
-    let mut text = serde_json::to_string(&copy.0).unwrap_or_default();
-    text.push('\n');
-    text
+    tiphys_gocompat::json::to_string(&copy.into_value()) + "\n"
 }
 
 /// Remembers the object in its own annotation.
@@ -55,6 +53,8 @@ mod tests {
         write(&mut o);
         assert_eq!(o.annotation(ANNOTATION).map(str::to_owned), first);
         assert_eq!(read(&o), Ok(Some(json!({"apiVersion": "v1", "kind": "A", "metadata": {"annotations": {}, "name": "x"}}))));
+        o.set_annotation("a", "<b>");
+        assert!(text(&o).contains(r#""a":"\u003cb\u003e""#), "kubectl escapes what means something in HTML");
         o.set_annotation(ANNOTATION, "{");
         assert!(read(&o).is_err());
     }

@@ -3,9 +3,11 @@
 //! Main type: [`PatchError`]; one module for each kind of patch. They know nothing of HTTP, storage or content types.
 
 pub mod apply;
+mod explain;
 pub mod json;
 pub mod json_merge;
 pub mod last_applied;
+pub mod migrate;
 pub mod strategic;
 pub mod three_way;
 
@@ -14,12 +16,20 @@ use crate::schema::SchemaError;
 /// Why a patch cannot be made or applied.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PatchError {
-    /// The patch, or the document below it, does not have the shape it must have.
+    /// A directive, or a document, that cannot be read. The API server blames the client for it (400).
+    #[error("{0}")]
+    Format(&'static str),
+    /// The API server does not process it (422).
+    #[error("lists of lists are not supported")]
+    ListOfLists,
+    /// The patch, or the document below it, does not have the shape it must have. The API server blames itself (500).
     #[error("{0}")]
     Invalid(String),
     /// A JSON patch operation that the document does not allow; `index` counts from 0.
-    #[error("operation {index} of the JSON patch failed at path \"{path}\": {reason}")]
-    Operation { index: usize, path: String, reason: String },
+    #[error("{reason}")]
+    Operation { index: usize, reason: String },
+    #[error("The allowed maximum operations in a JSON patch is {limit}, got {got}")]
+    TooManyOperations { limit: usize, got: usize },
     /// The type does not have the field that a nested difference needs.
     #[error("unable to find api field \"{field}\" in {type_name}")]
     UnknownField { type_name: String, field: String },

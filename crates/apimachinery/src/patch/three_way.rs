@@ -1,6 +1,8 @@
 //! kubectl's three-way patch: changes from the live object to the new configuration, deletions from the last applied one to it.
 //!
-//! Main function: [`create`]. It knows nothing of where the three documents come from; see [`super::last_applied`].
+//! Main functions: [`create`], and [`explain`] for people. They know nothing of where the three documents come from; see [`super::last_applied`].
+
+pub use super::explain::{Cause, Change, explain};
 
 use super::{
     PatchError, json_merge,

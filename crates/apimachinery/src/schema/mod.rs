@@ -2,7 +2,8 @@
 //!
 //! Main types: [`Schema`] (a set of definitions) and [`TypeRef`] (a cheap handle on one type in it). [`builtin`] has the
 //! kinds of Kubernetes itself, [`resources`] what its API server serves; [`crd::from_structural`] reads the schema of a custom
-//! resource. It knows nothing of objects' values beyond [`shape::prune`] and [`shape::apply_defaults`].
+//! resource, [`Schema::from_openapi_v3`] what a live cluster serves at `/openapi/v3/<group>/<version>`: its documents say the same as the
+//! built-in table of everything that a patch needs. It knows nothing of objects' values beyond [`shape::prune`] and [`shape::apply_defaults`].
 
 mod builder;
 mod builtin;

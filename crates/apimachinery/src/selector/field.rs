@@ -29,7 +29,7 @@ impl FieldSelector {
                 continue;
             }
             let (path, equal, value) =
-                split_term(part).ok_or_else(|| error(text, format!("invalid selector: '{part}'; can't understand it")))?;
+                split_term(part).ok_or_else(|| error(text, format!("invalid selector: '{text}'; can't understand '{part}'")))?;
             terms.push(FieldTerm { path: path.to_owned(), equal, value: unescape(text, value)? });
         }
         Ok(Self { terms })

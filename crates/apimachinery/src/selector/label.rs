@@ -65,11 +65,18 @@ impl LabelSelector {
             return Ok(Self::everything());
         }
         loop {
-            requirements.push(parser.requirement()?);
+            if !parser.peek().is_some_and(|t| t == "!" || is_word(t)) {
+                return parser.fail(parser.peek(), "!, identifier, or 'end of string'");
+            }
+            let one = parser.requirement();
+            requirements.push(one.map_err(|e| error(text, format!("unable to parse requirement: {}", e.reason)))?);
             match parser.next() {
                 None => break,
+                Some(",") if !parser.peek().is_some_and(|t| t == "!" || is_word(t)) => {
+                    return parser.fail(parser.peek(), "identifier after ','");
+                }
                 Some(",") => {}
-                Some(other) => return Err(error(text, format!("found '{other}', expected: ',' or the end"))),
+                other => return parser.fail(other, "',' or 'end of string'"),
             }
         }
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
@@ -190,11 +197,8 @@ fn expression(text: &str, entry: &Value) -> Result<LabelRequirement, SelectorErr
 }
 
 fn requirement(text: &str, key: &str, operator: LabelOperator, mut values: Vec<String>) -> Result<LabelRequirement, SelectorError> {
-    if !is_qualified_name(key) {
-        return Err(error(
-            text,
-            format!("key {key:?}: name part must consist of alphanumeric characters, '-', '_' or '.', with an optional DNS prefix"),
-        ));
+    if let Some(why) = key_problem(key) {
+        return Err(error(text, format!("<nil>: Invalid value: {key:?}: {why}")));
     }
     match operator {
         LabelOperator::In | LabelOperator::NotIn if values.is_empty() => {
@@ -204,19 +208,58 @@ fn requirement(text: &str, key: &str, operator: LabelOperator, mut values: Vec<S
             return Err(error(text, format!("key {key:?}: values set must be empty for exists and does not exist")));
         }
         LabelOperator::GreaterThan | LabelOperator::LessThan if values.len() != 1 || values[0].parse::<i64>().is_err() => {
-            return Err(error(text, format!("key {key:?}: for 'Gt', 'Lt' operators, the value must be an integer")));
+            let value = values.first().map_or("", String::as_str);
+            return Err(error(
+                text,
+                format!("values[0]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"),
+            ));
         }
         _ => {}
     }
-    if let Some(bad) = values.iter().find(|v| !is_label_value(v)) {
-        return Err(error(
-            text,
-            format!("value {bad:?} of key {key:?}: a valid label must be at most 63 alphanumeric characters, '-', '_' or '.'"),
-        ));
+    if let Some(at) = values.iter().position(|v| !is_label_value(v)) {
+        let bad = &values[at];
+        let why = if bad.len() > 63 { "must be no more than 63 bytes" } else { BAD_VALUE };
+        return Err(error(text, format!("values[{at}][{key}]: Invalid value: {bad:?}: {why}")));
     }
     values.sort();
     values.dedup();
     Ok(LabelRequirement { key: key.to_owned(), operator, values })
+}
+
+const BAD_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end \
+                         with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
+                         '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const BAD_NAME: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. \
+                        'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+
+/// Why a label key cannot be one, in the API server's words.
+fn key_problem(key: &str) -> Option<String> {
+    if is_qualified_name(key) {
+        return None;
+    }
+    Some(match key.split('/').collect::<Vec<_>>()[..] {
+        ["", _] => "prefix part must be non-empty".to_owned(),
+        [_] | [_, _] => {
+            let name = key.rsplit('/').next().unwrap_or_default();
+            let mut problems = Vec::new();
+            if name.is_empty() {
+                problems.push("name part must be non-empty".to_owned());
+            }
+            if name.len() > 63 {
+                problems.push("name part must be no more than 63 bytes".to_owned());
+            }
+            if name.is_empty() || name.len() <= 63 && !is_label_value(name) {
+                problems.push(format!("name part {BAD_NAME}"));
+            }
+            if problems.is_empty() {
+                problems.push(
+                    "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'".to_owned(),
+                );
+            }
+            problems.join("; ")
+        }
+        _ => format!("a valid label key {BAD_NAME} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"),
+    })
 }
 
 /// `[prefix/]name` as label keys must be.
@@ -295,7 +338,7 @@ impl<'a> LabelParser<'a> {
         self.at += usize::from(negated);
         let key = match self.next() {
             Some(word) if is_word(word) => word,
-            other => return self.fail(other, "!, identifier, or 'end of string'"),
+            other => return self.fail(other, "identifier"),
         };
         if negated {
             return requirement(self.text, key, LabelOperator::DoesNotExist, Vec::new());
@@ -332,7 +375,7 @@ impl<'a> LabelParser<'a> {
     fn value_list(&mut self) -> Result<Vec<String>, SelectorError> {
         match self.next() {
             Some("(") => {}
-            other => return self.fail(other, "'('"),
+            other => return Err(error(self.text, format!("found '{}' expected: '('", other.unwrap_or("")))),
         }
         let mut values = Vec::new();
         loop {

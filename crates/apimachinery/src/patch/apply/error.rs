@@ -28,6 +28,15 @@ impl Conflict {
         text
     }
 
+    /// What managers are sorted by: the text of their identity as JSON, in which one with a subresource comes before one without.
+    fn sort_key(&self) -> String {
+        let mut text = format!("{:?},\"operation\":{:?}", self.manager, self.operation);
+        if self.operation == "Update" {
+            text.push_str(&format!(",\"apiVersion\":{:?}", self.api_version));
+        }
+        if self.subresource.is_empty() { text + "}" } else { format!("{text},\"subresource\":{:?}}}", self.subresource) }
+    }
+
     /// `message` of the cause that the API server lists for this conflict; `field` is the cause's field.
     pub fn cause_message(&self) -> String {
         format!("conflict with {}", self.manager_text())
@@ -53,14 +62,14 @@ impl fmt::Display for ApplyError {
                 write!(f, "Apply failed with 1 conflict: {}: {}", list[0].cause_message(), list[0].field)
             }
             Self::Conflicts(list) => {
-                let mut by_manager: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+                let mut by_manager: BTreeMap<String, Vec<&Conflict>> = BTreeMap::new();
                 for conflict in list {
-                    by_manager.entry(conflict.manager_text()).or_default().push(&conflict.field);
+                    by_manager.entry(conflict.sort_key()).or_default().push(conflict);
                 }
                 let mut lines = Vec::new();
-                for (manager, fields) in by_manager {
-                    lines.push(format!("conflicts with {manager}:"));
-                    lines.extend(fields.iter().map(|field| format!("- {field}")));
+                for conflicts in by_manager.into_values() {
+                    lines.push(format!("conflicts with {}:", conflicts[0].manager_text()));
+                    lines.extend(conflicts.iter().map(|conflict| format!("- {}", conflict.field)));
                 }
                 write!(f, "Apply failed with {} conflicts: {}", list.len(), lines.join("\n"))
             }

@@ -1,8 +1,7 @@
 //! Server-side apply: who owns which field, and what an applied configuration makes of a live object.
 //!
 //! Main functions: [`apply`] and [`track_update`]. They do what structured-merge-diff and the API server's field managers do. They
-//! know nothing of requests, admission or storage; the caller gives the time. One difference: managers of other versions of a kind
-//! are compared without conversion.
+//! know nothing of requests, admission or storage; the caller gives the time, and [`Versions`] if a kind has several.
 
 mod compare;
 mod error;
@@ -11,18 +10,23 @@ mod managers;
 mod merge;
 pub mod path;
 mod types;
+mod update;
+mod versions;
 
 use crate::{object::Object, patch::last_applied, schema::TypeRef};
 pub use compare::Comparison;
 pub use error::{ApplyError, Conflict};
+pub use versions::Versions;
 
-use compare::{compare, fields_of, follow_schema, with_named_parents};
+use compare::{compare, fields_of};
 use fieldset::{FieldSet, path_text};
-use managers::{Identity, Managers, Operation, Owned};
+use managers::Managers;
 use path::PathElement;
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 use types::Ty;
+use update::{apply_owned, record_update};
+use versions::Views;
 
 /// Who owns what was there before the first apply, when nobody was tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -49,6 +53,17 @@ pub struct ApplyOptions<'a> {
 ///
 /// When nothing but ownership can have changed, the times of managedFields stay, so the result may equal `live`.
 pub fn apply(live: Option<&Object>, config: &Object, options: &ApplyOptions<'_>, ty: Option<TypeRef<'_>>) -> Result<Object, ApplyError> {
+    apply_in(live, config, options, ty, None)
+}
+
+/// The same for a kind with several versions; `live` and `config` are of the request's.
+pub fn apply_in(
+    live: Option<&Object>,
+    config: &Object,
+    options: &ApplyOptions<'_>,
+    ty: Option<TypeRef<'_>>,
+    versions: Option<&dyn Versions>,
+) -> Result<Object, ApplyError> {
     if config.api_version() != options.api_version {
         return Err(ApplyError::BadRequest(format!(
             "Incorrect version specified in apply patch. Specified patch version: {}, expected: {}",
@@ -60,6 +75,7 @@ pub fn apply(live: Option<&Object>, config: &Object, options: &ApplyOptions<'_>,
         return Err(ApplyError::BadRequest("metadata.managedFields must be nil".into()));
     }
     let ty = Ty::new(ty);
+    let views = Views { version: options.api_version, ty, versions };
     check_types(config, ty)?;
     let known = live.and_then(|l| l.metadata("managedFields"));
     let mut owners = managers::read(known).map_err(|e| ApplyError::Invalid(format!("failed to decode managed fields: {e}")))?;
@@ -68,16 +84,16 @@ pub fn apply(live: Option<&Object>, config: &Object, options: &ApplyOptions<'_>,
     let live = live.as_ref().unwrap_or(&empty);
     if owners.is_empty() {
         let before = ApplyOptions { manager: BEFORE_FIRST_APPLY, ..*options };
-        record_update(&Map::new(), &live.0, &mut owners, &before, ty).map_err(|e| internal(config, "typed live object", &e))?;
+        record_update(&Map::new(), &live.0, &mut owners, &before, &views).map_err(|e| internal(config, "typed live object", &e))?;
     }
     let for_retry = (options.manager == "kubectl" && !options.force).then(|| owners.clone());
-    let (mut merged, owners) = match (apply_owned(live, config, owners, options, ty), for_retry) {
+    let (mut merged, owners) = match (apply_owned(live, config, owners, options, &views), for_retry) {
         (Err(ApplyError::Conflicts(conflicts)), Some(owners)) => {
             let left = not_from_last_applied(live, conflicts, options, ty);
             if !left.is_empty() {
                 return Err(ApplyError::Conflicts(left));
             }
-            apply_owned(live, config, owners, &ApplyOptions { force: true, ..*options }, ty)?
+            apply_owned(live, config, owners, &ApplyOptions { force: true, ..*options }, &views)?
         }
         (other, _) => other?,
     };
@@ -98,6 +114,17 @@ pub fn apply(live: Option<&Object>, config: &Object, options: &ApplyOptions<'_>,
 /// What `after` carries in managedFields is believed as the API server does: an empty list or entry resets them, none at all
 /// means those of `before`. An object that was not tracked before stays so.
 pub fn track_update(before: Option<&Object>, after: &mut Object, options: &ApplyOptions<'_>, ty: Option<TypeRef<'_>>) {
+    track_update_in(before, after, options, ty, None);
+}
+
+/// The same for a kind with several versions; both objects are of the request's.
+pub fn track_update_in(
+    before: Option<&Object>,
+    after: &mut Object,
+    options: &ApplyOptions<'_>,
+    ty: Option<TypeRef<'_>>,
+    versions: Option<&dyn Versions>,
+) {
     let sent = after.metadata_mut().remove("managedFields");
     let kept = || managers::read(before.and_then(|b| b.metadata("managedFields"))).unwrap_or_default();
     let mut owners = match &sent {
@@ -113,7 +140,8 @@ pub fn track_update(before: Option<&Object>, after: &mut Object, options: &Apply
     }
     let empty = Map::new();
     // Values that do not fit their type leave the object without owners, as on the API server.
-    if record_update(before.map_or(&empty, |b| &b.0), &after.0, &mut owners, options, Ty::new(ty)).is_ok() {
+    let views = Views { version: options.api_version, ty: Ty::new(ty), versions };
+    if record_update(before.map_or(&empty, |b| &b.0), &after.0, &mut owners, options, &views).is_ok() {
         managers::cap_updaters(&mut owners);
         set_managed_fields(after, owners);
     }
@@ -176,20 +204,7 @@ fn internal(object: &Object, what: &str, error: &str) -> ApplyError {
 }
 
 fn check_types(config: &Object, ty: Ty<'_>) -> Result<(), ApplyError> {
-    let mut errors = Vec::new();
-    for (key, value) in &config.0 {
-        // One field at a time: the object itself is a map without being wrapped into a value.
-        if let Ty::Known(known) = ty
-            && known.field(key).is_none()
-        {
-            errors.push(format!(".{key}: field not declared in schema"));
-            break;
-        }
-        errors.extend(types::validate(value, ty.field(key)).into_iter().map(|e| {
-            let joined = if e.starts_with(['.', '[']) { "" } else { ": " };
-            format!(".{key}{joined}{e}")
-        }));
-    }
+    let errors = types::validate_fields(&config.0, ty);
     match &errors[..] {
         [] => Ok(()),
         [one] => Err(internal(config, "typed patch object", one)),
@@ -210,149 +225,6 @@ static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     }
     set
 });
-
-fn reset_set(options: &ApplyOptions<'_>) -> FieldSet {
-    let mut set = FieldSet::default();
-    for path in options.reset_fields {
-        let path: Vec<PathElement> = path.split('.').map(|f| PathElement::Field(f.to_owned())).collect();
-        set.insert(&path);
-    }
-    set
-}
-
-fn compare_for(old: &Map<String, Value>, new: &Map<String, Value>, options: &ApplyOptions<'_>, ty: Ty<'_>) -> Result<Comparison, String> {
-    let mut found = compare(old, new, ty)?;
-    if !options.reset_fields.is_empty() {
-        let reset = reset_set(options);
-        found.added.subtract_recursively(&reset);
-        found.modified.subtract_recursively(&reset);
-        found.removed.subtract_recursively(&reset);
-    }
-    Ok(found)
-}
-
-/// Everyone loses what the update changed or removed; the updater gains what it changed or added.
-fn record_update(
-    old: &Map<String, Value>,
-    new: &Map<String, Value>,
-    owners: &mut Managers,
-    options: &ApplyOptions<'_>,
-    ty: Ty<'_>,
-) -> Result<(), String> {
-    let found = compare_for(old, new, options, ty)?;
-    let mut touched = found.modified;
-    touched.extend(found.added);
-    for owned in owners.values_mut() {
-        follow_schema(&mut owned.fields, ty);
-        owned.fields.subtract(&touched);
-        owned.fields.subtract(&found.removed);
-    }
-    owners.retain(|_, owned| !owned.fields.is_empty());
-    touched.subtract(&UNOWNED);
-    if touched.is_empty() {
-        return Ok(());
-    }
-    let identity = Identity::new(options.manager, Operation::Update, options.api_version, options.subresource);
-    let entry = owners.entry(identity).or_insert_with(|| Owned { fields: FieldSet::default(), api_version: String::new(), time: None });
-    entry.fields.extend(touched);
-    entry.api_version = options.api_version.to_owned();
-    entry.time = Some(options.now.to_owned());
-    Ok(())
-}
-
-/// One try at applying: the merged object without managedFields, and who owns what then.
-fn apply_owned(
-    live: &Object,
-    config: &Object,
-    mut owners: Managers,
-    options: &ApplyOptions<'_>,
-    ty: Ty<'_>,
-) -> Result<(Object, Managers), ApplyError> {
-    for owned in owners.values_mut() {
-        follow_schema(&mut owned.fields, ty);
-    }
-    let mut merged = live.0.clone();
-    for (key, value) in &config.0 {
-        let value = match merged.get(key) {
-            Some(old) => merge::merge(old, value, ty.field(key)).map_err(|e| internal(config, "merged object", &format!(".{key}{e}")))?,
-            None => value.clone(),
-        };
-        merged.insert(key.clone(), value);
-    }
-    let mut fields = fields_of(&config.0, ty);
-    if !options.reset_fields.is_empty() {
-        fields.subtract_recursively(&reset_set(options));
-    }
-    let identity = Identity::new(options.manager, Operation::Apply, "", options.subresource);
-    let last = owners.remove(&identity);
-    let owned = Owned { fields, api_version: options.api_version.to_owned(), time: last.as_ref().and_then(|l| l.time.clone()) };
-    owners.insert(identity.clone(), owned);
-    let pruned = last.is_some();
-    if let Some(last) = last {
-        merged = prune(merged, &last.fields, &owners, ty);
-    }
-    let mut merged = Object(merged);
-    let changed = !path::equal_maps(&live.0, &merged.0);
-    if changed {
-        let found = compare_for(&live.0, &merged.0, options, ty).map_err(|e| internal(config, "comparison", &e))?;
-        let mut touched = found.modified;
-        touched.extend(found.added);
-        if !options.force {
-            refuse_conflicts(&owners, &identity, &touched)?;
-        }
-        for (_, owned) in owners.iter_mut().filter(|(other, _)| **other != identity) {
-            owned.fields.subtract(&touched);
-            owned.fields.subtract(&found.removed);
-        }
-    }
-    if pruned {
-        merge::drop_nulls(&mut merged.0, Some(&config.0), Some(&live.0));
-    }
-    if let Some(own) = owners.get_mut(&identity) {
-        own.fields.subtract(&UNOWNED);
-        if changed {
-            own.time = Some(options.now.to_owned());
-        }
-    }
-    owners.retain(|_, owned| !owned.fields.is_empty());
-    Ok((merged, owners))
-}
-
-fn refuse_conflicts(owners: &Managers, own: &Identity, touched: &FieldSet) -> Result<(), ApplyError> {
-    let mut conflicts = Vec::new();
-    for (identity, owned) in owners.iter().filter(|(other, _)| *other != own) {
-        for path in owned.fields.intersection(touched).paths() {
-            conflicts.push(Conflict {
-                manager: identity.manager.clone(),
-                operation: identity.operation.as_str().to_owned(),
-                api_version: owned.api_version.clone(),
-                subresource: identity.subresource.clone(),
-                field: path_text(&path),
-            });
-        }
-    }
-    if conflicts.is_empty() { Ok(()) } else { Err(ApplyError::Conflicts(conflicts)) }
-}
-
-/// Removes what this manager applied last time, applies no longer, and nobody else owns.
-fn prune(merged: Map<String, Value>, last: &FieldSet, owners: &Managers, ty: Ty<'_>) -> Map<String, Value> {
-    let mut owned = FieldSet::default();
-    for other in owners.values() {
-        owned.extend(other.fields.clone());
-    }
-    if last.difference(&owned).is_empty() {
-        return merged;
-    }
-    let named = |set: &FieldSet| with_named_parents(set, ty);
-    let all = named(&fields_of(&merged, ty));
-    let last = named(last);
-    // Without all that was applied last, then with what has an owner, then with what nobody ever owned.
-    let kept = named(&fields_of(&merge::map_without(&merged, &last, ty), ty));
-    let ownerless = all.difference(&kept.union(&named(&owned)));
-    let with_owned = merge::map_without(&merged, &ownerless, ty);
-    let kept = named(&fields_of(&with_owned, ty));
-    merge::map_without(&merged, &all.difference(&kept).intersection(&last), ty)
-}
 
 /// Moving from client-side to server-side apply is no conflict: what kubectl's annotation says was applied, and still is so, may
 /// be taken over. Returns the other conflicts.

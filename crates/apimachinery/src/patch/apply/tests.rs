@@ -284,3 +284,55 @@ fn field_sets_round_trip() {
     assert!(set.difference(&set).is_empty() && set.intersection(&set) == set && set.union(&set) == set);
     assert!(FieldSet::from_json(&json!({"x:y": {}})).is_err());
 }
+
+/// `spec.a` of `x/v1` is `spec.b` of `x/v2`.
+struct Renamed;
+
+impl Versions for Renamed {
+    fn convert(&self, object: &Object, api_version: &str) -> Result<Option<(Object, Option<TypeRef<'_>>)>, String> {
+        let (from, to) = match api_version {
+            "x/v1" => ("b", "a"),
+            "x/v2" => ("a", "b"),
+            "x/broken" => return Err("it cannot be converted".into()),
+            _ => return Ok(None),
+        };
+        let mut object = object.clone();
+        object.0.insert("apiVersion".into(), api_version.into());
+        if let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut)
+            && let Some(value) = spec.remove(from)
+        {
+            spec.insert(to.into(), value);
+        }
+        Ok(Some((object, None)))
+    }
+}
+
+#[test]
+fn managers_of_another_version_are_compared_in_it() {
+    let thing =
+        |version: &str, spec: Value| object(json!({"apiVersion": version, "kind": "Thing", "metadata": {"name": "t"}, "spec": spec}));
+    let in_version = |live: Option<&Object>, version: &'static str, spec: Value, manager: &'static str| {
+        let options = ApplyOptions { manager, now: "t", api_version: version, ..ApplyOptions::default() };
+        apply_in(live, &thing(version, spec), &options, None, Some(&Renamed))
+    };
+    let see = |live: &Object, version: &str| Renamed.convert(live, version).expect("it converts").expect("it is there").0;
+    let made = in_version(None, "x/v1", json!({"a": 1, "c": 1}), "alice").expect("applied");
+    // Bob says otherwise of the same field, by its other name.
+    let refused = in_version(Some(&see(&made, "x/v2")), "x/v2", json!({"b": 2}), "bob").map_err(|e| e.to_string());
+    assert_eq!(refused, Err("Apply failed with 1 conflict: conflict with \"alice\": .spec.a".to_owned()));
+    let shared = in_version(Some(&see(&made, "x/v2")), "x/v2", json!({"b": 1}), "bob").expect("applied");
+    // Alice goes to the new version and leaves the field out: it stays, for Bob owns it; what only she had goes.
+    let moved = in_version(Some(&shared), "x/v2", json!({"d": 1}), "alice").expect("applied");
+    assert_eq!(moved.pointer("/spec"), Some(&json!({"b": 1, "d": 1})));
+    let versions: Vec<&Value> =
+        moved.metadata("managedFields").and_then(Value::as_array).expect("entries").iter().map(|e| &e["apiVersion"]).collect();
+    assert_eq!(versions, ["x/v2", "x/v2"]);
+    // Managers of versions that are gone go, too; one that cannot be converted ends the request.
+    for (version, expected) in [("x/v0", Ok(1)), ("x/broken", Err(()))] {
+        let mut live = moved.clone();
+        live.metadata_mut()["managedFields"][1]["apiVersion"] = version.into();
+        let managers = |o: Object| o.metadata("managedFields").and_then(Value::as_array).map_or(0, Vec::len);
+        let got = in_version(Some(&live), "x/v2", json!({"b": 1}), "bob").map(managers).map_err(|_| ());
+        assert_eq!(got, expected, "{version}");
+    }
+}

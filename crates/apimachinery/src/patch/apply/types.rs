@@ -1,10 +1,10 @@
 //! How structured merge sees a value: as one leaf, as a map that merges by field, or as a list that merges by key.
 //!
-//! Main types: [`Ty`], [`Form`]. Also [`validate`], which an applied configuration must pass.
+//! Main types: [`Ty`], [`Form`]. Also [`validate_fields`], which an applied configuration must pass.
 
 use super::path::PathElement;
 use crate::schema::{ListType, MapType, ScalarKind, TypeKind, TypeRef};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::{collections::BTreeSet, sync::LazyLock};
 
 /// The type of a value; without a schema maps merge and lists are leaves.
@@ -49,6 +49,10 @@ impl<'a> Ty<'a> {
     /// A field that the type names, unlike the key of a map.
     pub(super) fn names_field(self, name: &str) -> bool {
         matches!(self, Self::Known(ty) if ty.named_field(name).is_some())
+    }
+
+    pub(super) fn is_built_in(self) -> bool {
+        matches!(self, Self::Known(ty) if ty.is_built_in())
     }
 
     /// What is below `step`.
@@ -129,10 +133,19 @@ impl<'a> Ty<'a> {
     }
 }
 
-/// Every way in which the value does not fit the type, in the API server's words.
-pub(super) fn validate(value: &Value, ty: Ty<'_>) -> Vec<String> {
+/// Every way in which an object does not fit its type, in the API server's words.
+pub(super) fn validate_fields(object: &Map<String, Value>, ty: Ty<'_>) -> Vec<String> {
     let mut errors = Vec::new();
-    validate_at(value, ty, "", &mut errors);
+    for (key, value) in object {
+        // One field at a time: the object itself is a map without being wrapped into a value.
+        if let Ty::Known(known) = ty
+            && known.field(key).is_none()
+        {
+            errors.push(format!(".{key}: field not declared in schema"));
+            break;
+        }
+        validate_at(value, ty.field(key), &format!(".{key}"), &mut errors);
+    }
     errors
 }
 

@@ -15,7 +15,7 @@ pub(super) fn element_type(lists: &[&[Value]]) -> Result<Elements, PatchError> {
     let mut all = lists.iter().flat_map(|l| l.iter());
     let first = all.next().ok_or_else(|| PatchError::invalid("no elements in any of the given slices"))?;
     if first.is_array() {
-        return Err(PatchError::invalid("lists of lists are not supported"));
+        return Err(PatchError::ListOfLists);
     }
     if !all.all(|v| same_type(first, v)) {
         let text = lists.iter().map(|l| go_text(&Value::Array(l.to_vec()))).collect::<Vec<_>>().join(" ");
@@ -42,8 +42,22 @@ pub(super) fn no_merge_key(item: &Value, merge_key: &str) -> PatchError {
     PatchError::Invalid(format!("map: {} does not contain declared merge key: {merge_key}", go_text(item)))
 }
 
+/// The complaint about a value of another type than Go expected.
+pub(super) fn wrong_type(expected: &str, got: &Value) -> PatchError {
+    let got = match got {
+        Value::Object(_) => "map[string]interface {}",
+        Value::Array(_) => "[]interface {}",
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Number(n) if n.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::Null => "%!s(<nil>)",
+    };
+    PatchError::Invalid(format!("expected a {expected}, but received a {got}"))
+}
+
 pub(super) fn expect_map(item: &Value) -> Result<&Map<String, Value>, PatchError> {
-    item.as_object().ok_or_else(|| PatchError::Invalid(format!("expected a map, but received {}", go_text(item))))
+    item.as_object().ok_or_else(|| wrong_type("map[string]interface {}", item))
 }
 
 /// The order that elements should have, as a list of identities.

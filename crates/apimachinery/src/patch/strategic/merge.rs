@@ -2,7 +2,9 @@
 
 use super::{
     DELETE_FROM_LIST, PATCH, RETAIN_KEYS, SET_ORDER, Strategy, go_text,
-    lists::{Elements, Order, deduplicate, element_type, is_delete, merge_key_of, no_merge_key, normalize_order, order_of, partition},
+    lists::{
+        Elements, Order, deduplicate, element_type, is_delete, merge_key_of, no_merge_key, normalize_order, order_of, partition, wrong_type,
+    },
     rules_for, rules_for_list, same_type,
 };
 use crate::{patch::PatchError, schema::TypeRef};
@@ -132,8 +134,8 @@ fn without_directives(value: Value) -> Option<Value> {
     }
 }
 
-fn field_behind<'k>(key: &'k str, prefix: &str, complaint: &str) -> Result<&'k str, PatchError> {
-    key.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/')).ok_or_else(|| PatchError::invalid(complaint))
+fn field_behind<'k>(key: &'k str, prefix: &str, complaint: &'static str) -> Result<&'k str, PatchError> {
+    key.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/')).ok_or(PatchError::Format(complaint))
 }
 
 /// `$retainKeys`: fields of the document that are not named go; fields of the patch must be named.
@@ -156,11 +158,11 @@ fn retain_keys(doc: &mut Fields, patch: &mut Fields, options: MergeOptions) -> R
         }
         return Ok(());
     }
-    let keys = keys.as_array().ok_or_else(|| PatchError::invalid(BAD_RETAIN_KEYS))?;
+    let keys = keys.as_array().ok_or(PatchError::Format(BAD_RETAIN_KEYS))?;
     let named = |key: &str| keys.iter().any(|k| k.as_str() == Some(key));
     let directive = |key: &str| key.starts_with(DELETE_FROM_LIST) || key.starts_with(SET_ORDER);
     if patch.iter().any(|(key, value)| !value.is_null() && !directive(key) && !named(key)) {
-        return Err(PatchError::invalid(BAD_RETAIN_KEYS));
+        return Err(PatchError::Format(BAD_RETAIN_KEYS));
     }
     doc.retain(|key, _| named(key));
     Ok(())
@@ -173,14 +175,14 @@ fn merge_ordered_lists(doc: &mut Fields, patch: &mut Fields, ty: TypeRef<'_>, op
         let Some(order) = patch.remove(&directive) else { continue };
         if !options.merge_parallel_lists {
             match doc.get(&directive) {
-                Some(old) if *old != order => return Err(PatchError::invalid(BAD_ORDER)),
+                Some(old) if *old != order => return Err(PatchError::Format(BAD_ORDER)),
                 Some(_) => {}
                 None => {
                     doc.insert(directive.clone(), order.clone());
                 }
             }
         }
-        let Value::Array(order) = order else { return Err(PatchError::invalid(BAD_ORDER)) };
+        let Value::Array(order) = order else { return Err(wrong_type("[]interface {}", &order)) };
         merge_ordered_list(doc, patch, field_behind(&directive, SET_ORDER, BAD_ORDER)?, &order, ty, options)?;
     }
     Ok(())
@@ -197,7 +199,7 @@ fn merge_ordered_list(
     let list = |value: Option<&Value>| match value {
         None => Ok(None),
         Some(Value::Array(list)) => Ok(Some(list.len())),
-        Some(other) => Err(PatchError::Invalid(format!("expected a list in {field}, but received {}", go_text(other)))),
+        Some(other) => Err(wrong_type("[]interface {}", other)),
     };
     let (in_doc, in_patch) = (list(doc.get(field))?, list(patch.get(field))?);
     let rules = rules_for_list(ty, field)?;
@@ -255,27 +257,25 @@ fn check_against_order(patch: &[Value], order: &[Value], merge_key: &str) -> Res
     if patch.is_empty() || order.is_empty() {
         return Ok(());
     }
-    let mut places = order.iter();
-    for item in patch.iter().filter(|v| !v.is_object() || !v.as_object().is_some_and(|m| m.contains_key(PATCH))) {
-        let found = if merge_key.is_empty() {
-            places.by_ref().any(|place| place == item)
-        } else {
-            let key = merge_key_of(item, merge_key);
-            let mut found = false;
-            for place in places.by_ref() {
-                if *key.as_ref().map_err(Clone::clone)? == merge_key_of(place, merge_key)? {
-                    found = true;
-                    break;
-                }
-            }
-            found
-        };
-        if !found {
-            let (patch, order) = (go_text(&Value::Array(patch.to_vec())), go_text(&Value::Array(order.to_vec())));
-            return Err(PatchError::Invalid(format!("The order in patch list:\n{patch}\n doesn't match {SET_ORDER} list:\n{order}\n")));
+    let has_directive = |item: &Value| item.as_object().is_some_and(|map| map.contains_key(PATCH));
+    let mut items = patch.iter().filter(|v| merge_key.is_empty() || !is_delete(v)).peekable();
+    let mut places = order.iter().peekable();
+    while let (Some(item), Some(place)) = (items.peek(), places.peek()) {
+        if has_directive(item) {
+            items.next();
+            continue;
         }
+        let same = if merge_key.is_empty() { item == place } else { merge_key_of(item, merge_key)? == merge_key_of(place, merge_key)? };
+        if same {
+            items.next();
+        }
+        places.next();
     }
-    Ok(())
+    if items.peek().is_none() {
+        return Ok(());
+    }
+    let (patch, order) = (go_text(&Value::Array(patch.to_vec())), go_text(&Value::Array(order.to_vec())));
+    Err(PatchError::Invalid(format!("The order in patch list:\n{patch}\n doesn't match {SET_ORDER} list:\n{order}\n")))
 }
 
 fn merge_lists(

@@ -19,7 +19,7 @@ use crate::schema::{TypeKind, TypeRef};
 use serde_json::{Map, Value};
 
 const PATCH: &str = "$patch";
-const RETAIN_KEYS: &str = "$retainKeys";
+pub(super) const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ORDER: &str = "$setElementOrder";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 
@@ -58,7 +58,7 @@ pub(super) fn as_map(value: &Value) -> Result<&Map<String, Value>, PatchError> {
 }
 
 fn not_a_document() -> PatchError {
-    PatchError::invalid("invalid JSON document: a map is needed")
+    PatchError::Format("invalid JSON document")
 }
 
 /// What the type says of one field: the type to go on with, and how it merges.
