@@ -3,6 +3,7 @@
 //! One Rust type serves both encodings: serde with the JSON names that Argo CD's Go types have, prost with their
 //! field numbers. Where Go has a pointer, we have an `Option`; where Go leaves an empty field out, so do we.
 
+pub mod access;
 pub mod application;
 pub mod cluster;
 pub mod constants;

@@ -8,8 +8,8 @@ use crate::{
     types::{Condition, ConditionType, DestinationRule, KindRule, ProjectRules},
 };
 use tiphys_api::{
-    AppProject, Application, application::ApplicationDestination, application::ApplicationSpec, constants::IN_CLUSTER,
-    source::ApplicationSource,
+    AppProject, Application, access::normalize_url, application::ApplicationDestination, application::ApplicationSpec,
+    constants::IN_CLUSTER, source::ApplicationSource,
 };
 use tiphys_gocompat::glob;
 
@@ -143,20 +143,6 @@ pub fn source_permitted(project: &AppProject, url: &str) -> bool {
     permitted
 }
 
-/// One form for the many ways to write a Git URL: no `.git`, no trailing slash, `ssh://` instead of `user@host:path`, lower-case host.
-pub fn normalize_url(url: &str) -> String {
-    let url = url.trim();
-    let mut url = match url.split_once("://") {
-        Some(_) => url.to_owned(),
-        None => match url.split_once(':') {
-            Some((host, path)) if host.contains('@') => format!("ssh://{host}/{}", path.trim_start_matches('/')),
-            _ => return url.trim_end_matches('/').trim_end_matches(".git").to_lowercase(),
-        },
-    };
-    url.truncate(url.trim_end_matches('/').trim_end_matches(".git").len());
-    url.to_lowercase()
-}
-
 /// A project's rules as the comparison takes them.
 pub fn project_rules(project: &AppProject) -> ProjectRules {
     let spec = &project.spec;
@@ -240,12 +226,5 @@ mod tests {
         project.spec.source_repos.pop();
         assert!(!source_permitted(&project, "https://example.org/other/a"));
         assert!(source_permitted(&project, "https://example.org/team/a.git"));
-    }
-
-    #[test]
-    fn git_urls_have_one_form() {
-        for url in ["git@Example.org:team/a.git", "ssh://git@example.org/team/a", "ssh://git@example.org/team/a.git/"] {
-            assert_eq!(normalize_url(url), "ssh://git@example.org/team/a", "{url}");
-        }
     }
 }

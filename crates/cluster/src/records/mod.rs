@@ -7,7 +7,7 @@ mod settings;
 mod store;
 
 pub use events::{Event, EventTarget, Events};
-pub use settings::{RepoSecret, SecretText, Settings, is_in_cluster, normal_url};
+pub use settings::{RepoSecret, SecretText, Settings, is_in_cluster};
 pub use store::{Record, RecordChange, Store};
 
 use crate::{connect::Cluster, discovery::Kind, error::Error};

@@ -14,6 +14,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use tiphys_api::{
+    access::{best_template, normalize_url},
     constants,
     repository::{RepoCreds, Repository},
 };
@@ -155,8 +156,8 @@ impl Settings {
 
     /// The repository Secret for a URL; one of `project` wins over one without a project.
     pub fn repository(&self, url: &str, project: &str) -> Option<&Repository> {
-        let wanted = normal_url(url);
-        let fits = |r: &&Repository| normal_url(&r.repo) == wanted;
+        let wanted = normalize_url(url);
+        let fits = |r: &&Repository| normalize_url(&r.repo) == wanted;
         let all = || self.repositories.iter().map(|r| &r.value).filter(fits);
         all()
             .find(|r| !project.is_empty() && r.project == project)
@@ -166,21 +167,8 @@ impl Settings {
 
     /// The credential template with the longest URL that begins this one.
     pub fn credentials(&self, url: &str) -> Option<&RepoCreds> {
-        let wanted = normal_url(url);
-        let fits = self.repo_creds.iter().map(|c| &c.value).filter(|c| wanted.starts_with(&normal_url(&c.url)));
-        fits.max_by_key(|c| c.url.len())
+        best_template(url, self.repo_creds.iter().map(|c| &c.value), |c| c.url.as_str())
     }
-}
-
-/// URLs that name the same repository: without case, `.git` and a final slash; `git@host:path` is `ssh://git@host/path`.
-pub fn normal_url(url: &str) -> String {
-    let lower = url.trim().to_lowercase();
-    let with_scheme = match lower.split_once(':') {
-        Some((host, path)) if !lower.contains("://") && host.contains('@') => format!("ssh://{host}/{}", path.trim_start_matches('/')),
-        _ => lower,
-    };
-    let trimmed = with_scheme.trim_end_matches('/');
-    trimmed.strip_suffix(".git").unwrap_or(trimmed).to_owned()
 }
 
 fn yaml_of(text: &str) -> Result<Value, String> {
@@ -376,12 +364,5 @@ mod tests {
         assert_eq!(s.exclusions().expect("valid")[0].kinds, ["Foo"]);
         s.config.insert("resource.exclusions".into(), "- a: [".into());
         assert!(s.exclusions().expect_err("broken").starts_with("argocd-cm: resource.exclusions: "));
-    }
-
-    #[test]
-    fn urls_of_the_same_repository_are_equal() {
-        for (a, b) in [("git@host:Team/x.git", "ssh://git@host/team/x"), ("https://h/a/", "https://h/a.git")] {
-            assert_eq!(normal_url(a), normal_url(b));
-        }
     }
 }

@@ -267,17 +267,7 @@ fn access(settings: &Settings, url: &str, project: &str) -> RepoAccess {
     let mut repository =
         settings.repository(url, project).cloned().unwrap_or_else(|| Repository { repo: url.to_owned(), ..Default::default() });
     if let Some(creds) = settings.credentials(url) {
-        let fill = |field: &mut String, value: &String| {
-            if field.is_empty() {
-                field.clone_from(value);
-            }
-        };
-        fill(&mut repository.username, &creds.username);
-        fill(&mut repository.password, &creds.password);
-        fill(&mut repository.bearer_token, &creds.bearer_token);
-        fill(&mut repository.ssh_private_key, &creds.ssh_private_key);
-        fill(&mut repository.tls_client_cert_data, &creds.tls_client_cert_data);
-        fill(&mut repository.tls_client_cert_key, &creds.tls_client_cert_key);
+        repository.inherit(creds);
     }
     let mut access = RepoAccess::from(&repository);
     url.clone_into(&mut access.url);

@@ -10,6 +10,7 @@ use crate::{ApiError, Code, auth::Caller, server::State};
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use std::sync::Arc;
+use tiphys_api::access::normalize_url;
 use tiphys_api::{
     cluster::ConnectionState,
     repository::{Repository, RepositoryList},
@@ -18,7 +19,6 @@ use tiphys_api::{
         RepoUpdateRequest,
     },
 };
-use tiphys_engine::spec::normalize_url;
 
 const AT_ONCE: usize = 8;
 

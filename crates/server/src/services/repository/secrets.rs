@@ -1,13 +1,14 @@
 //! Repositories as Secrets, in Argo CD's format: one Secret a repository, and Secrets with credentials for URL prefixes.
 
 use crate::{ApiError, ports::SecretRecord, server::State, table::from_value};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use tiphys_api::{
+    access::{best_template, normalize_url},
     constants::{MANAGED_BY, MANAGED_BY_VALUE, SECRET_TYPE_LABEL},
-    repository::Repository,
+    repository::{RepoCreds, Repository},
 };
-use tiphys_engine::spec::normalize_url;
 
 const REPOSITORY: &str = "repository";
 const CREDENTIALS: &str = "repo-creds";
@@ -45,8 +46,22 @@ const FIELDS: [(&str, &str); 28] = [
 ];
 
 fn parse(secret: &SecretRecord) -> Result<Repository, ApiError> {
+    read(secret, fields(secret))
+}
+
+fn parse_template(secret: &SecretRecord) -> Result<RepoCreds, ApiError> {
+    let mut fields = fields(secret);
+    let url = fields.remove("repo").unwrap_or_default();
+    fields.insert("url".to_owned(), url);
+    read(secret, fields)
+}
+
+fn fields(secret: &SecretRecord) -> Map<String, Value> {
     let entry = |(key, field): &(&str, &str)| secret.data.get(*key).map(|_| ((*field).to_owned(), Value::String(secret.text(key))));
-    let fields: Map<String, Value> = FIELDS.iter().filter_map(entry).filter(|(_, v)| v != "").collect();
+    FIELDS.iter().filter_map(entry).filter(|(_, v)| v != "").collect()
+}
+
+fn read<T: DeserializeOwned>(secret: &SecretRecord, fields: Map<String, Value>) -> Result<T, ApiError> {
     from_value(Value::Object(fields)).map_err(|e| ApiError::invalid(format!("Secret {} is not a valid repository: {e}", secret.name)))
 }
 
@@ -114,34 +129,13 @@ pub async fn repository(state: &State, url: &str, project: &str) -> Result<Repos
 
 /// Adds the credentials of the longest URL prefix, to a repository that has none.
 pub async fn with_inherited(state: &State, mut repository: Repository) -> Result<Repository, ApiError> {
-    let own = [
-        &repository.password,
-        &repository.bearer_token,
-        &repository.ssh_private_key,
-        &repository.tls_client_cert_data,
-        &repository.github_app_private_key,
-    ];
-    if own.iter().any(|s| !s.is_empty()) || !repository.username.is_empty() {
-        return Ok(repository);
-    }
-    let url = normalize_url(&repository.repo);
-    let secrets = state.store.secrets_of_type(CREDENTIALS).await?;
-    let matching = secrets.iter().filter(|s| url.starts_with(&normalize_url(&s.text("url"))) && !s.text("url").is_empty());
-    if let Some(secret) = matching.max_by_key(|s| s.text("url").len()) {
-        let credentials = parse(secret)?;
-        let (repo, name, project, type_) = (repository.repo, repository.name, repository.project, repository.type_);
-        repository = Repository {
-            repo,
-            name,
-            project,
-            type_: if type_.is_empty() { credentials.type_.clone() } else { type_ },
-            insecure: repository.insecure,
-            insecure_ignore_host_key: repository.insecure_ignore_host_key,
-            enable_lfs: repository.enable_lfs,
-            depth: repository.depth,
-            inherited_creds: true,
-            ..credentials
-        };
+    if !repository.has_credentials() {
+        let secrets = state.store.secrets_of_type(CREDENTIALS).await?;
+        let read = |secret| parse_template(secret).inspect_err(|e| tracing::warn!(error = %e, "a credential template is left out")).ok();
+        let templates: Vec<_> = secrets.iter().filter_map(read).collect();
+        if let Some(template) = best_template(&repository.repo, &templates, |t| t.url.as_str()) {
+            repository.inherit(template);
+        }
     }
     Ok(repository)
 }
