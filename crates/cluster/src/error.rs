@@ -42,8 +42,17 @@ pub struct ApiError {
     pub reason: String,
     pub message: String,
     pub retry_after: Option<Duration>,
+    /// What the refusal is about, if it says so.
+    pub about: Option<Box<About>>,
     /// `details.causes`: (reason, message, field).
     pub causes: Vec<(String, String, String)>,
+}
+
+/// `details.kind` and `details.name` of a `Status`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    pub kind: String,
+    pub name: String,
 }
 
 /// What a caller does about an [`Error`].
@@ -144,7 +153,7 @@ impl ApiError {
         } else {
             format!("the server answered {code}: {text}")
         };
-        Self { code, reason: String::new(), message, retry_after: None, causes: Vec::new() }
+        Self { code, message, ..Self::default() }
     }
 
     pub(crate) fn from_status(code: u16, status: &serde_json::Value) -> Self {
@@ -157,6 +166,9 @@ impl ApiError {
             reason: text(status, "reason"),
             message: text(status, "message"),
             retry_after: details.get("retryAfterSeconds").and_then(|s| s.as_u64()).filter(|s| *s > 0).map(Duration::from_secs),
+            about: Some(About { kind: text(&details, "kind"), name: text(&details, "name") })
+                .filter(|a| *a != About::default())
+                .map(Box::new),
             causes: causes.iter().map(|c| (text(c, "reason"), text(c, "message"), text(c, "field"))).collect(),
         }
     }

@@ -1,10 +1,11 @@
 //! One live Kubernetes cluster: connect, discover, watch, cache, write.
 //!
 //! Main types: [`Cluster`] (a checked connection), [`Discovery`] (its kinds), [`LiveCache`] (what lives in it),
-//! [`Executor`] (the only code that writes for a sync), [`records`] (our own records in it) and [`AppStates`] (what the
+//! [`Executor`] (the only code that writes for a sync), [`apply`] (what `kubectl apply` does), [`records`] (our own records in it) and [`AppStates`] (what the
 //! controller publishes for readers in this process). It knows nothing of Git, rendering or who asks.
 
 pub mod app_state;
+pub mod apply;
 pub mod cache;
 pub mod clusters;
 pub mod connect;
@@ -17,8 +18,8 @@ pub mod watch;
 
 pub use app_state::{AppKey, AppState, AppStates};
 pub use cache::{CacheOptions, Change, Deed, Live, LiveCache};
-pub use connect::{Cluster, ClusterSecret, ConnectOptions, Source, Version};
+pub use connect::{Cluster, ClusterSecret, ConnectOptions, Overrides, Source, Version};
 pub use discovery::{Discovery, Kind, Kinds};
-pub use error::{ApiError, Error, ErrorKind};
+pub use error::{About, ApiError, Error, ErrorKind};
 pub use execute::Executor;
 pub use records::{Records, RecordsOptions, Settings};

@@ -130,7 +130,11 @@ pub fn encode(text: &str) -> String {
 pub struct Http {
     client: kube::Client,
     gate: Arc<Gate>,
+    on_warning: Option<OnWarning>,
 }
+
+/// Is told what the server warns of (the text of its `Warning` headers).
+pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What all requests of a cluster share: how many may be under way, and until when the server asked for quiet.
 struct Gate {
@@ -141,7 +145,13 @@ struct Gate {
 impl Http {
     /// `concurrency` requests may be under way at once; watches do not count.
     pub fn new(client: kube::Client, concurrency: usize) -> Self {
-        Self { client, gate: Arc::new(Gate { permits: Semaphore::new(concurrency), quiet_until: Mutex::new(None) }) }
+        let gate = Gate { permits: Semaphore::new(concurrency), quiet_until: Mutex::new(None) };
+        Self { client, gate: Arc::new(gate), on_warning: None }
+    }
+
+    /// The same connection, for somebody who wants to know what the server warns of.
+    pub fn with_warnings(&self, on_warning: OnWarning) -> Self {
+        Self { on_warning: Some(on_warning), ..self.clone() }
     }
 
     pub fn client(&self) -> &kube::Client {
@@ -184,6 +194,10 @@ impl Http {
         let response = self.client.send(call.request()?).await.map_err(|e| transport(&call.what(), e))?;
         let status = response.status();
         let retry_after = retry_after(&response);
+        if let Some(tell) = &self.on_warning {
+            let texts = response.headers().get_all(header::WARNING).iter().filter_map(|h| warning_text(h.to_str().ok()?));
+            texts.for_each(|text| tell(&text));
+        }
         let body = read_body(response, &call.what()).await?;
         if status.is_success() { Ok(body) } else { Err(refusal(status, retry_after, &body)) }
     }
@@ -237,6 +251,21 @@ fn retry_after(response: &Response<Body>) -> Option<Duration> {
     response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
+/// The text of `299 - "text"`, the only kind of warning that an API server gives.
+fn warning_text(header: &str) -> Option<String> {
+    let quoted = header.strip_prefix("299 ")?.split_once(' ')?.1.trim();
+    let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
+    let mut out = String::with_capacity(inner.len());
+    let mut escaped = false;
+    for c in inner.chars() {
+        escaped = c == '\\' && !escaped;
+        if !escaped {
+            out.push(c);
+        }
+    }
+    Some(out)
+}
+
 async fn read_body(response: Response<Body>, what: &str) -> Result<Bytes, Error> {
     http_body_util::Limited::new(response.into_body(), MAX_BODY)
         .collect()
@@ -259,6 +288,13 @@ mod tests {
     fn queries_are_encoded_and_empty_values_left_out() {
         let call = Call::get("/api/v1/pods").query("labelSelector", "a=b,c in (d)").query("limit", "");
         assert_eq!(call.query, "labelSelector=a%3Db,c%20in%20%28d%29");
+    }
+
+    #[test]
+    fn warnings_are_read() {
+        assert_eq!(warning_text(r#"299 - "unknown field \"spec.a\" \\ x""#).as_deref(), Some(r#"unknown field "spec.a" \ x"#));
+        assert_eq!(warning_text(r#"299 kube "text""#).as_deref(), Some("text"));
+        assert_eq!(warning_text("199 - \"other\""), None);
     }
 
     #[test]

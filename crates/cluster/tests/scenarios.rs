@@ -13,7 +13,7 @@ use tiphys_cluster::{
     CacheOptions, Cluster, ConnectOptions, Discovery, Executor, LiveCache, Records, RecordsOptions,
     records::{Event, EventTarget},
 };
-use tiphys_embedded_kube::{Data, EmbeddedKube, sim::SimOptions};
+use tiphys_embedded_kube::EmbeddedKube;
 use tiphys_engine::{
     sync::{
         Effect, Outcome, Propagation, Step,
@@ -31,7 +31,7 @@ struct Ground {
 
 impl Ground {
     async fn embedded() -> Self {
-        let options = tiphys_embedded_kube::Options { data: Data::Memory, sim: SimOptions::default(), admin_token: None };
+        let options = tiphys_embedded_kube::Options::default();
         let server = EmbeddedKube::start(options).await.expect("the embedded server starts");
         let cluster = Cluster::connect_in_process(server.router(), "https://kubernetes.default.svc").await.expect("it answers");
         Self { cluster, embedded: Some(server) }

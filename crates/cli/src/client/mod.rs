@@ -9,7 +9,7 @@ mod options;
 mod web;
 
 pub use config::{ContextRef, LocalConfig, Server, User};
-pub use failure::Failure;
+pub use failure::{Failure, reason};
 pub use net::{TlsProbe, probe};
 pub use options::{ConnectArgs, Connection};
 

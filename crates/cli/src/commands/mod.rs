@@ -3,9 +3,11 @@
 
 mod account;
 mod app;
+mod apply;
 mod cluster;
 mod completion;
 mod context;
+mod diff;
 mod login;
 mod logout;
 mod proj;
@@ -25,6 +27,8 @@ pub enum ClientCommand {
     /// Manage applications
     #[command(subcommand)]
     App(Box<app::AppCommand>),
+    Apply(Box<apply::ApplyCommand>),
+    Diff(Box<diff::DiffCommand>),
     /// Manage projects
     #[command(subcommand)]
     Proj(proj::ProjCommand),
@@ -55,6 +59,8 @@ pub async fn run(command: ClientCommand, connect: &ConnectArgs, program: Command
     log::set_format(&connect.log_format());
     match command {
         ClientCommand::App(c) => c.run(connect).await,
+        ClientCommand::Apply(c) => c.run().await,
+        ClientCommand::Diff(c) => c.run().await,
         ClientCommand::Proj(c) => c.run(connect).await,
         ClientCommand::Repo(c) => c.run(connect).await,
         ClientCommand::Cluster(c) => c.run(connect).await,
@@ -78,9 +84,19 @@ fn list_document<T: serde::Serialize>(items: &[T], format: &str) -> Result<Strin
 
 /// Lets flags be given as Go's are: `--prune`, `--prune=true` and `--prune=false`.
 pub fn adapt(command: Command) -> Command {
-    command
-        .mut_args(adapt_flag)
-        .mut_subcommands(|sub| if sub.get_name() == "up" || sub.get_name() == "control-plane" { sub } else { adapt(sub) })
+    let global: Vec<Arg> = command.get_arguments().filter(|a| a.is_global_set()).cloned().collect();
+    command.mut_args(adapt_flag).mut_subcommands(|sub| match sub.get_name() {
+        "up" | "control-plane" => sub,
+        "apply" | "diff" => without(adapt(sub), &global),
+        _ => adapt(sub),
+    })
+}
+
+/// A command that asks a cluster does not show the flags by which our API is found.
+fn without(command: Command, global: &[Arg]) -> Command {
+    let has = |arg: &Arg| command.get_arguments().any(|a| a.get_id() == arg.get_id());
+    let hidden: Vec<Arg> = global.iter().filter(|a| !has(a)).map(|a| adapt_flag(a.clone()).hide(true)).collect();
+    command.args(hidden)
 }
 
 fn adapt_flag(arg: Arg) -> Arg {

@@ -1,6 +1,6 @@
 //! Where a cluster is, from a kubeconfig, the environment or a cluster Secret, as one [`kube::Config`].
 
-use super::Source;
+use super::{Overrides, Source};
 use crate::error::Error;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -109,9 +109,9 @@ pub(super) struct Resolved {
     pub origin: String,
 }
 
-pub(super) async fn resolve(source: Source) -> Result<Resolved, Error> {
+pub(super) async fn resolve(source: Source, overrides: &Overrides) -> Result<Resolved, Error> {
     match source {
-        Source::Kubeconfig { path, context } => kubeconfig(path, context).await,
+        Source::Kubeconfig { path, context } => kubeconfig(path, context, overrides).await,
         Source::InCluster => in_cluster(),
         Source::Secret(secret) => from_secret(&secret).await,
         Source::Client { .. } => Err(Error::config("client", "is already made", "use it as it is")),
@@ -125,7 +125,7 @@ fn in_cluster() -> Result<Resolved, Error> {
     Ok(Resolved { config, server: super::IN_CLUSTER_SERVER.to_owned(), origin: origin.to_owned() })
 }
 
-async fn kubeconfig(path: Option<PathBuf>, context: Option<String>) -> Result<Resolved, Error> {
+async fn kubeconfig(path: Option<PathBuf>, context: Option<String>, overrides: &Overrides) -> Result<Resolved, Error> {
     let (file, kubeconfig) = match path {
         Some(path) => (format!("kubeconfig {}", path.display()), Kubeconfig::read_from(&path)),
         None => {
@@ -133,7 +133,11 @@ async fn kubeconfig(path: Option<PathBuf>, context: Option<String>) -> Result<Re
             (format!("kubeconfig {shown}"), Kubeconfig::read())
         }
     };
-    let kubeconfig = kubeconfig.map_err(|e| describe(&file, None, &e))?;
+    let mut kubeconfig = match kubeconfig {
+        // A server on the command line needs no file.
+        Err(KubeconfigError::FindPath | KubeconfigError::ReadConfig(..)) if overrides.is_enough() => Overrides::base(),
+        result => result.map_err(|e| describe(&file, None, &e))?,
+    };
     let chosen = context.clone().or_else(|| kubeconfig.current_context.clone()).filter(|c| !c.is_empty());
     let known: Vec<&str> = kubeconfig.contexts.iter().map(|c| c.name.as_str()).collect();
     let Some(chosen) = chosen else {
@@ -151,6 +155,7 @@ async fn kubeconfig(path: Option<PathBuf>, context: Option<String>) -> Result<Re
         };
         return Err(Error::config(file, format!("context {chosen:?} does not exist"), fix));
     }
+    overrides.apply(&mut kubeconfig, &chosen);
     let options = KubeConfigOptions { context: Some(chosen.clone()), ..KubeConfigOptions::default() };
     let origin = format!("{file}, context {chosen:?}");
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|e| describe(&file, Some(&chosen), &e))?;
@@ -299,9 +304,11 @@ mod tests {
         let file = std::env::temp_dir().join(format!("tiphys-kubeconfig-{}", std::process::id()));
         let text = "apiVersion: v1\nkind: Config\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nclusters: []\nusers: []\n";
         std::fs::write(&file, text).expect("writable");
-        let wrong = kubeconfig(Some(file.clone()), Some("b".into())).await.err().expect("no such context").to_string();
-        let none = kubeconfig(Some(file.clone()), None).await.err().expect("no current context").to_string();
-        let dangling = kubeconfig(Some(file.clone()), Some("a".into())).await.err().expect("no such cluster").to_string();
+        let wrong =
+            kubeconfig(Some(file.clone()), Some("b".into()), &Overrides::default()).await.err().expect("no such context").to_string();
+        let none = kubeconfig(Some(file.clone()), None, &Overrides::default()).await.err().expect("no current context").to_string();
+        let dangling =
+            kubeconfig(Some(file.clone()), Some("a".into()), &Overrides::default()).await.err().expect("no such cluster").to_string();
         std::fs::remove_file(&file).expect("there");
         assert!(wrong.contains("context \"b\" does not exist; it has: a"), "{wrong}");
         assert!(none.contains("current-context is not set"), "{none}");

@@ -4,9 +4,11 @@
 //! It knows nothing of what the cluster holds.
 
 mod config;
+mod overrides;
 mod stack;
 
 pub use config::{ClusterSecret, Credentials};
+pub use overrides::Overrides;
 
 use crate::{
     error::Error,
@@ -47,11 +49,13 @@ pub struct ConnectOptions {
     pub timeout: Duration,
     /// How many requests may be under way at once; watches do not count.
     pub concurrency: usize,
+    /// What is to be different from what a kubeconfig says.
+    pub overrides: Overrides,
 }
 
 impl ConnectOptions {
     pub fn new(source: Source) -> Self {
-        Self { source, timeout: Duration::from_secs(10), concurrency: 64 }
+        Self { source, timeout: Duration::from_secs(10), concurrency: 64, overrides: Overrides::default() }
     }
 
     pub fn kubeconfig(path: Option<PathBuf>, context: Option<String>) -> Self {
@@ -119,14 +123,14 @@ impl Cluster {
     /// Connects and asks for the version. An error says which file, context or field is to blame, and the fix.
     pub async fn connect(options: ConnectOptions) -> Result<Self, Error> {
         stack::install_crypto();
-        let ConnectOptions { source, timeout, concurrency } = options;
+        let ConnectOptions { source, timeout, concurrency, overrides } = options;
         let (client, server, origin, lanes) = match source {
             Source::Client { client, server } => {
                 let origin = "in this process".to_owned();
                 (client, server, origin, Lanes { make: None, used: Mutex::default() })
             }
             source => {
-                let config::Resolved { config, server, origin } = config::resolve(source).await?;
+                let config::Resolved { config, server, origin } = config::resolve(source, &overrides).await?;
                 let client = stack::client(&config, &origin)?;
                 let remake = origin.clone();
                 let make = Box::new(move || stack::client(&config, &remake));

@@ -2,17 +2,14 @@
 
 use super::{Job, bytes_of, invalid};
 use crate::{
+    apply::patch::{ThreeWay, content_type},
     error::Error,
-    request::{APPLY_PATCH, Call, MERGE_PATCH, STRATEGIC_MERGE_PATCH, backoff},
+    request::{APPLY_PATCH, Call, backoff},
 };
 use http::Method;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use tiphys_apimachinery::{
-    Object,
-    patch::{last_applied, three_way},
-    schema,
-};
+use tiphys_apimachinery::{Object, patch::last_applied, schema};
 use tiphys_engine::sync::effect::EffectOk;
 
 /// As kubectl: how often a patch is made anew after a conflict.
@@ -88,23 +85,17 @@ impl Job<'_> {
     /// One three-way patch; `conditional` makes the server refuse it when the object has changed since `live`.
     async fn patch_from(&self, live: &Object, modified: &Object, conditional: bool) -> Result<EffectOk, Error> {
         let problem = |e: tiphys_apimachinery::patch::PatchError| invalid(&self.key(), e);
-        let original = last_applied::read(live).map_err(problem)?.unwrap_or(Value::Null);
-        let (modified, current) = (modified.clone().into_value(), live.clone().into_value());
+        let three = ThreeWay::new(live, modified).map_err(problem)?;
         let mut ty = schema::builtin().type_for(&self.kind.gvk);
         loop {
-            let mut patch = three_way::create(&original, &modified, &current, ty, true).map_err(problem)?;
-            if ty.is_none() {
-                three_way::check_identity_unchanged(&patch).map_err(problem)?;
-            }
-            if patch.as_object().is_none_or(serde_json::Map::is_empty) {
+            let Some(mut patch) = three.patch(ty, true).map_err(problem)? else {
                 return Ok(self.done(live.clone(), "unchanged"));
-            }
+            };
             if conditional && !live.resource_version().is_empty() {
                 patch["metadata"]["resourceVersion"] = json!(live.resource_version());
             }
-            let content_type = if ty.is_some() { STRATEGIC_MERGE_PATCH } else { MERGE_PATCH };
             let call = Call::new(Method::PATCH, self.path()).query("fieldManager", &self.executor.manager);
-            match self.send(call.with_body(content_type, patch.to_string())).await {
+            match self.send(call.with_body(content_type(ty), patch.to_string())).await {
                 // A kind we know that this server serves by a CRD: it has no strategic merge.
                 Err(e) if e.code() == Some(415) && ty.is_some() => ty = None,
                 result => return result.map(|live| self.done(live, "configured")),

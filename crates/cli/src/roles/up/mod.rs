@@ -16,7 +16,7 @@ use std::{collections::BTreeSet, io::Write, net::Ipv4Addr, time::Duration};
 use table::{Row, Table};
 use tiphys_cluster::{Cluster, ConnectOptions, Records};
 use tiphys_controllers::application;
-use tiphys_embedded_kube::{Data, EmbeddedKube, Options as KubeOptions, sim::SimOptions};
+use tiphys_embedded_kube::{Data, EmbeddedKube, Options as KubeOptions};
 use tiphys_server::Tls;
 use tokio::{net::TcpListener, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -94,7 +94,7 @@ async fn connect(args: &UpArgs, data: &DataFolder) -> anyhow::Result<(Cluster, O
         return Ok((cluster, None, Some(path.clone())));
     }
     let store = if args.ephemeral { Data::Memory } else { Data::Dir(data.folder("kube")?) };
-    let kube = EmbeddedKube::start(KubeOptions { data: store, sim: SimOptions::default(), admin_token: None }).await?;
+    let kube = EmbeddedKube::start(KubeOptions { data: store, ..KubeOptions::default() }).await?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.kube_port))
         .await
         .with_context(|| format!("port {} cannot be opened; choose another with --kube-port", args.kube_port))?;

@@ -1,0 +1,100 @@
+//! The flags by which kubectl finds a cluster, and the connection they lead to. Main type: [`KubeArgs`].
+
+use super::failure::Trouble;
+use std::path::PathBuf;
+use tiphys_cluster::{Cluster, ConnectOptions, Discovery, Overrides, Source};
+
+/// As kubectl's global flags; the environment and the files are its too.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Cluster")]
+pub struct KubeArgs {
+    /// Path of the kubeconfig [default: $KUBECONFIG, ~/.kube/config, the service account of the pod]
+    #[arg(long, global = true, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig
+    #[arg(long, global = true, value_name = "NAME")]
+    context: Option<String>,
+    /// Cluster of the kubeconfig
+    #[arg(long, global = true, value_name = "NAME")]
+    cluster: Option<String>,
+    /// User of the kubeconfig
+    #[arg(long, global = true, value_name = "NAME")]
+    user: Option<String>,
+    /// Namespace of this request; objects that name another one are refused
+    #[arg(long, short = 'n', global = true, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// Address and port of the API server
+    #[arg(long, short = 's', value_name = "URL")]
+    server: Option<String>,
+    /// Username to impersonate
+    #[arg(long = "as", global = true, value_name = "USER")]
+    impersonate: Option<String>,
+    /// Group to impersonate (can be repeated)
+    #[arg(long = "as-group", global = true, value_name = "GROUP", requires = "impersonate")]
+    impersonate_groups: Vec<String>,
+    /// Bearer token
+    #[arg(long, global = true, value_name = "TOKEN")]
+    token: Option<String>,
+    /// File with the certificate of the authority that signed the server's
+    #[arg(long, global = true, value_name = "FILE")]
+    certificate_authority: Option<String>,
+    /// File with a client certificate
+    #[arg(long, global = true, value_name = "FILE")]
+    client_certificate: Option<String>,
+    /// File with the key of the client certificate
+    #[arg(long, global = true, value_name = "FILE")]
+    client_key: Option<String>,
+    /// Do not check the server's certificate
+    #[arg(long, global = true)]
+    insecure_skip_tls_verify: Option<bool>,
+    /// Name that the server's certificate must have
+    #[arg(long, global = true, value_name = "NAME")]
+    tls_server_name: Option<String>,
+}
+
+/// A cluster, and the namespace to work in.
+pub struct Target {
+    pub discovery: Discovery,
+    pub namespace: String,
+    /// The namespace was given on the command line: objects of others are refused.
+    pub enforce: bool,
+}
+
+impl KubeArgs {
+    /// Connects and asks for the kinds.
+    pub async fn connect(&self) -> Result<Target, Trouble> {
+        let mut options = ConnectOptions::new(self.source());
+        options.overrides = Overrides {
+            cluster: self.cluster.clone(),
+            user: self.user.clone(),
+            server: self.server.clone(),
+            certificate_authority: self.certificate_authority.clone(),
+            insecure_skip_tls_verify: self.insecure_skip_tls_verify,
+            tls_server_name: self.tls_server_name.clone(),
+            client_certificate: self.client_certificate.clone(),
+            client_key: self.client_key.clone(),
+            token: self.token.clone(),
+            impersonate: self.impersonate.clone(),
+            impersonate_groups: self.impersonate_groups.clone(),
+        };
+        let cluster = Cluster::connect(options).await.map_err(Trouble::text)?;
+        let namespace = self.namespace().map_or_else(|| cluster.default_namespace().to_owned(), str::to_owned);
+        let discovery = Discovery::new(cluster).await.map_err(Trouble::text)?;
+        Ok(Target { discovery, enforce: self.namespace().is_some(), namespace })
+    }
+
+    /// The namespace of the command line.
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref().filter(|n| !n.is_empty())
+    }
+
+    fn source(&self) -> Source {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+        let home = std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".kube/config"));
+        let in_pod = is_set("KUBERNETES_SERVICE_HOST") && self.server.is_none();
+        if self.kubeconfig.is_none() && in_pod && !is_set("KUBECONFIG") && !home.is_some_and(|h| h.exists()) {
+            return Source::InCluster;
+        }
+        Source::Kubeconfig { path: self.kubeconfig.clone(), context: self.context.clone() }
+    }
+}

@@ -1,0 +1,241 @@
+//! Where manifests come from: files, folders, patterns, URLs and standard input. Main type: [`FileArgs`].
+
+use super::failure::Trouble;
+use std::{
+    fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// What a folder is searched for.
+const EXTENSIONS: &[&str] = &["json", "yaml", "yml"];
+/// One input may not be larger than this.
+const MAX_INPUT: u64 = 64 << 20;
+/// A URL is asked this often when its server fails.
+const ATTEMPTS: u32 = 3;
+const URL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What says which objects are meant.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct FileArgs {
+    /// File, folder, pattern or URL with manifests; `-` is standard input (can be repeated)
+    #[arg(long = "filename", short = 'f', value_name = "FILE", value_delimiter = ',')]
+    pub filenames: Vec<String>,
+    /// Folder with a kustomization (not supported yet)
+    #[arg(long, short = 'k', value_name = "DIR")]
+    pub kustomize: Option<String>,
+    /// Search the folders of -f recursively
+    #[arg(long, short = 'R')]
+    pub recursive: bool,
+}
+
+/// A text with manifests, and what it is called in messages.
+pub struct Text {
+    pub source: String,
+    pub data: Result<Vec<u8>, String>,
+}
+
+impl FileArgs {
+    /// Refuses what cannot be read at all.
+    pub fn check(&self) -> Result<(), Trouble> {
+        if self.filenames.is_empty() && self.kustomize.is_none() {
+            return Err(Trouble::text("must specify one of -f and -k"));
+        }
+        if self.kustomize.is_some() {
+            let problem = if self.filenames.is_empty() {
+                "-k is not supported yet: render the folder with `kustomize build DIR` and give the result to -f -"
+            } else {
+                "only one of -f or -k can be specified"
+            };
+            return Err(Trouble::text(problem));
+        }
+        Ok(())
+    }
+
+    /// Reads all of them; what is not there at all stops the command before it changes anything.
+    pub async fn texts(&self) -> Result<Vec<Text>, Trouble> {
+        let mut places = Vec::new();
+        let mut problems = Vec::new();
+        let mut stdin_used = false;
+        for name in &self.filenames {
+            if name == "-" {
+                if std::mem::replace(&mut stdin_used, true) {
+                    problems.push(Trouble::text("standard input cannot be used for multiple arguments"));
+                }
+                places.push(Place::Stdin);
+            } else if name.starts_with("http://") || name.starts_with("https://") {
+                places.push(Place::Url(name.clone()));
+            } else {
+                match files(name, self.recursive) {
+                    Ok(found) => places.extend(found.into_iter().map(Place::File)),
+                    Err(e) => problems.push(e),
+                }
+            }
+        }
+        if !problems.is_empty() {
+            return Err(Trouble::Many(problems));
+        }
+        if places.is_empty() {
+            let names = self.filenames.join(" ");
+            return Err(Trouble::text(format!("error reading [{names}]: recognized file extensions are [.json .yaml .yml]")));
+        }
+        let mut texts = Vec::new();
+        for place in places {
+            texts.push(place.read().await);
+        }
+        Ok(texts)
+    }
+}
+
+enum Place {
+    Stdin,
+    Url(String),
+    File(PathBuf),
+}
+
+impl Place {
+    async fn read(self) -> Text {
+        match self {
+            Self::Stdin => Text { source: "STDIN".into(), data: limited(std::io::stdin().lock()) },
+            Self::File(path) => {
+                let data = fs::File::open(&path).map_err(|e| format!("open {}: {}", path.display(), crate::client::reason(&e)));
+                Text { source: path.display().to_string(), data: data.and_then(limited) }
+            }
+            Self::Url(url) => Text { data: download(&url).await, source: url },
+        }
+    }
+}
+
+fn limited(from: impl std::io::Read) -> Result<Vec<u8>, String> {
+    let mut data = Vec::new();
+    from.take(MAX_INPUT + 1).read_to_end(&mut data).map_err(|e| crate::client::reason(&e))?;
+    if data.len() as u64 > MAX_INPUT { Err(format!("it is larger than {} MiB", MAX_INPUT >> 20)) } else { Ok(data) }
+}
+
+async fn download(url: &str) -> Result<Vec<u8>, String> {
+    let client = reqwest::Client::builder().timeout(URL_TIMEOUT).build().map_err(|e| e.to_string())?;
+    let mut problem = String::new();
+    for attempt in 0..ATTEMPTS {
+        if attempt > 0 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        let mut response = match client.get(url).send().await {
+            Ok(response) => response,
+            Err(e) => {
+                problem = format!("unable to read URL {url:?}: {}", root_cause(&e));
+                continue;
+            }
+        };
+        let status = response.status();
+        if status.as_u16() != 200 {
+            problem = format!("unable to read URL {url:?}, server reported {status}, status code={}", status.as_u16());
+            if status.is_server_error() {
+                continue;
+            }
+            break;
+        }
+        let mut data = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|e| root_cause(&e))? {
+            data.extend_from_slice(&chunk);
+            if data.len() as u64 > MAX_INPUT {
+                return Err(format!("{url} is larger than {} MiB", MAX_INPUT >> 20));
+            }
+        }
+        return Ok(data);
+    }
+    Err(problem)
+}
+
+fn root_cause(e: &dyn std::error::Error) -> String {
+    let mut e = e;
+    while let Some(source) = e.source() {
+        e = source;
+    }
+    e.to_string()
+}
+
+/// The files that a name means: itself, a folder's, or those that a pattern matches.
+fn files(name: &str, recursive: bool) -> Result<Vec<PathBuf>, Trouble> {
+    let missing = || Trouble::text(format!("the path {name:?} does not exist"));
+    let mut found = Vec::new();
+    let roots = if Path::new(name).exists() { vec![PathBuf::from(name)] } else { matching(name) };
+    if roots.is_empty() {
+        return Err(missing());
+    }
+    for root in roots {
+        if !root.is_dir() {
+            found.push(root);
+            continue;
+        }
+        walk(&root, recursive, &mut found)
+            .map_err(|e| Trouble::text(format!("error reading {:?}: {}", root.display().to_string(), crate::client::reason(&e))))?;
+    }
+    Ok(found)
+}
+
+/// In the order of names, folders and files mixed.
+fn walk(folder: &Path, recursive: bool, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    let mut entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        // A link to a folder is no folder here: links may go round in circles.
+        if entry.file_type()?.is_dir() {
+            if recursive {
+                walk(&path, true, found)?;
+            }
+        } else if path.extension().and_then(|e| e.to_str()).is_some_and(|e| EXTENSIONS.contains(&e)) {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Paths that match a pattern, in order; a `*` stays within one folder.
+fn matching(pattern: &str) -> Vec<PathBuf> {
+    let mut bases = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { PathBuf::new() }];
+    for part in pattern.split('/').filter(|p| !p.is_empty()) {
+        let mut next = Vec::new();
+        let is_pattern = part.contains(['*', '?', '[']);
+        let glob = tiphys_gocompat::glob::Glob::new(part, &['/']).ok();
+        for base in &bases {
+            if !is_pattern {
+                next.push(base.join(part));
+                continue;
+            }
+            let folder = if base.as_os_str().is_empty() { Path::new(".") } else { base };
+            let mut names: Vec<String> =
+                fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
+            names.sort();
+            next.extend(names.into_iter().filter(|n| glob.as_ref().is_some_and(|g| g.matches(n))).map(|n| base.join(n)));
+        }
+        bases = next;
+    }
+    bases.into_iter().filter(|p| p.exists()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_patterns_and_names() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("sub")).expect("made");
+        for name in ["b.yaml", "a.json", "c.txt", "sub/d.yml"] {
+            fs::write(at(name), "").expect("written");
+        }
+        let names = |name: &str, recursive: bool| -> Vec<String> {
+            let found = files(at(name).to_str().expect("UTF-8"), recursive).unwrap_or_default();
+            found.iter().map(|p| p.strip_prefix(folder.path()).expect("below").display().to_string()).collect()
+        };
+        assert_eq!(names("", false), ["a.json", "b.yaml"]);
+        assert_eq!(names("", true), ["a.json", "b.yaml", "sub/d.yml"]);
+        assert_eq!(names("*.yaml", false), ["b.yaml"]);
+        assert_eq!(names("s*/*.yml", false), ["sub/d.yml"]);
+        assert_eq!(names("c.txt", false), ["c.txt"]);
+        assert!(files("no/such/*.yaml", false).is_err());
+    }
+}

@@ -1,0 +1,216 @@
+//! What an apply did, change by change, with the reason for each. Main type: [`Explanation`].
+
+use super::Settings;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use tiphys_apimachinery::{
+    Object,
+    patch::{
+        apply::{
+            fieldset::{FieldSet, path_text},
+            path::PathElement,
+        },
+        three_way::Change,
+    },
+};
+
+/// Why the object is now as it is.
+#[derive(Clone, Debug)]
+pub enum Explanation {
+    /// There was none.
+    Created { object: Object },
+    /// It was deleted and made anew, as it could not be patched.
+    Recreated { object: Object },
+    /// A three-way patch.
+    Patch { strategic: bool, patch: Value, changes: Vec<Change> },
+    /// Server-side apply: what the manager gained and lost, and what changed.
+    Ownership { manager: String, created: bool, changes: Vec<FieldChange> },
+}
+
+/// What happened to one field in a server-side apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The manager owns it now, and alone.
+    Gained,
+    /// It owns it now, as others do.
+    Shared,
+    /// It owns it now, and another no longer does.
+    Taken,
+    /// It owned it before, with another value.
+    Changed,
+    /// It is no longer in the configuration: another manager keeps it, or it is gone.
+    Lost,
+    Removed,
+}
+
+impl Effect {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gained => "gained",
+            Self::Shared => "shared",
+            Self::Taken => "taken over",
+            Self::Changed => "changed",
+            Self::Lost => "given up",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// One field of a server-side apply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldChange {
+    /// As conflicts name it: `.spec.containers[name="web"].image`.
+    pub path: String,
+    pub from: Option<Value>,
+    pub to: Option<Value>,
+    pub effect: Effect,
+    /// Who else owns it, or owned it.
+    pub managers: Vec<String>,
+}
+
+impl Explanation {
+    /// From the object before (if it was there) and after.
+    pub(super) fn ownership(before: Option<&Object>, after: &Object, settings: &Settings) -> Self {
+        let manager = settings.manager.clone();
+        let changes = ownership_changes(&manager, before, after);
+        Self::Ownership { manager, created: before.is_none(), changes }
+    }
+}
+
+fn ownership_changes(manager: &str, before: Option<&Object>, after: &Object) -> Vec<FieldChange> {
+    let (old, new) = (Owners::of(before), Owners::of(Some(after)));
+    let is_ours = |who: &Who| who.manager == manager && who.applies;
+    let (ours_before, ours_after) = (old.fields(is_ours), new.fields(is_ours));
+    let mut changes = Vec::new();
+    for path in leaves(&ours_after.union(&ours_before)) {
+        let (from, to) = (before.and_then(|b| value_at(&b.0, &path)), value_at(&after.0, &path));
+        let others_after = new.others(&path, is_ours);
+        let robbed: Vec<String> = old.others(&path, is_ours).difference(&others_after).cloned().collect();
+        let (effect, managers) = match (ours_before.contains(&path), ours_after.contains(&path)) {
+            (true, true) if from == to => continue,
+            (true, true) => (Effect::Changed, robbed),
+            (false, true) if !robbed.is_empty() => (Effect::Taken, robbed),
+            (false, true) if !others_after.is_empty() => (Effect::Shared, others_after.into_iter().collect()),
+            (false, true) => (Effect::Gained, Vec::new()),
+            _ if to.is_some() => (Effect::Lost, others_after.into_iter().collect()),
+            _ => (Effect::Removed, Vec::new()),
+        };
+        changes.push(FieldChange { path: path_text(&path), from, to, effect, managers });
+    }
+    changes
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Who {
+    manager: String,
+    applies: bool,
+}
+
+/// Who owns which fields of an object; those of its subresources are left out.
+struct Owners(BTreeMap<Who, FieldSet>);
+
+impl Owners {
+    fn of(object: Option<&Object>) -> Self {
+        let mut owners: BTreeMap<Who, FieldSet> = BTreeMap::new();
+        let entries = object.and_then(|o| o.metadata("managedFields")).and_then(Value::as_array);
+        for entry in entries.into_iter().flatten() {
+            let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+            if let Ok(fields) = FieldSet::from_json(entry.get("fieldsV1").unwrap_or(&Value::Null)) {
+                let who = Who { manager: text("manager").to_owned(), applies: text("operation") == "Apply" };
+                owners.entry(who).or_default().extend(fields);
+            }
+        }
+        Self(owners)
+    }
+
+    fn fields(&self, is: impl Fn(&Who) -> bool) -> FieldSet {
+        let mut all = FieldSet::default();
+        self.0.iter().filter(|(who, _)| is(who)).for_each(|(_, fields)| all.extend(fields.clone()));
+        all
+    }
+
+    fn others(&self, path: &[PathElement], is_ours: impl Fn(&Who) -> bool) -> BTreeSet<String> {
+        let owners = self.0.iter().filter(|(who, fields)| !is_ours(who) && fields.contains(path));
+        owners.map(|(who, _)| who.manager.clone()).collect()
+    }
+}
+
+/// The paths that no other path goes on from.
+fn leaves(set: &FieldSet) -> Vec<Vec<PathElement>> {
+    fn walk(set: &FieldSet, path: &mut Vec<PathElement>, found: &mut Vec<Vec<PathElement>>) {
+        for step in set.members.iter().filter(|step| !set.children.contains_key(step)) {
+            found.push(path.iter().chain([step]).cloned().collect());
+        }
+        for (step, below) in &set.children {
+            path.push(step.clone());
+            walk(below, path, found);
+            path.pop();
+        }
+    }
+    let mut found = Vec::new();
+    walk(set, &mut Vec::new(), &mut found);
+    found.sort_by_cached_key(|path| path_text(path));
+    found
+}
+
+fn value_at(object: &serde_json::Map<String, Value>, path: &[PathElement]) -> Option<Value> {
+    let (first, rest) = path.split_first()?;
+    let PathElement::Field(name) = first else { return None };
+    let mut at = object.get(name)?;
+    for step in rest {
+        at = match step {
+            PathElement::Field(name) => at.get(name)?,
+            PathElement::Key(keys) => at.as_array()?.iter().find(|e| keys.iter().all(|(k, v)| e.get(k) == Some(v)))?,
+            PathElement::Value(value) => at.as_array()?.iter().find(|e| *e == value)?,
+            PathElement::Index(i) => at.get(usize::try_from(*i).ok()?)?,
+        };
+    }
+    Some(at.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(data: &Value, owners: &[(&str, &str, Value)]) -> Object {
+        let entries: Vec<Value> = owners
+            .iter()
+            .map(|(manager, operation, fields)| json!({"manager": manager, "operation": operation, "fieldsV1": {"f:data": fields}}))
+            .collect();
+        Object::from_value(json!({"metadata": {"name": "a", "managedFields": entries}, "data": data})).expect("a map")
+    }
+
+    #[test]
+    fn ownership_is_told_field_by_field() {
+        let field = json!({});
+        let before = object(
+            &json!({"same": "1", "changed": "1", "lost": "1", "gone": "1", "theirs": "1"}),
+            &[
+                ("me", "Apply", json!({"f:same": field, "f:changed": field, "f:lost": field, "f:gone": field})),
+                ("other", "Update", json!({"f:lost": field, "f:theirs": field, "f:shared": field})),
+            ],
+        );
+        let after = object(
+            &json!({"same": "1", "changed": "2", "lost": "1", "theirs": "2", "new": "1", "shared": "1"}),
+            &[
+                ("me", "Apply", json!({"f:same": field, "f:changed": field, "f:theirs": field, "f:new": field, "f:shared": field})),
+                ("other", "Update", json!({"f:lost": field, "f:shared": field})),
+            ],
+        );
+        let told: Vec<(String, Effect, Vec<String>)> =
+            ownership_changes("me", Some(&before), &after).into_iter().map(|c| (c.path, c.effect, c.managers)).collect();
+        let other = || vec!["other".to_owned()];
+        assert_eq!(
+            told,
+            [
+                (".data.changed".to_owned(), Effect::Changed, vec![]),
+                (".data.gone".to_owned(), Effect::Removed, vec![]),
+                (".data.lost".to_owned(), Effect::Lost, other()),
+                (".data.new".to_owned(), Effect::Gained, vec![]),
+                (".data.shared".to_owned(), Effect::Shared, other()),
+                (".data.theirs".to_owned(), Effect::Taken, other()),
+            ]
+        );
+    }
+}
