@@ -1,7 +1,8 @@
 //! Makes `src/gotypes/table.txt`: what Go's struct tags say about the fields of the built-in kinds.
 //!
-//! `cargo run --example go_types -- MODULES VERSION > src/gotypes/table.txt`, where MODULES holds `api@VERSION` and
-//! `apimachinery@VERSION` as the Go module cache does (`$(go env GOMODCACHE)/k8s.io`). Only facts are taken: names, numbers, types.
+//! `cargo run --example go_types -- MODULES VERSION > src/gotypes/table.txt`, where MODULES holds `api@VERSION`,
+//! `apimachinery@VERSION` and `apiextensions-apiserver@VERSION` as the Go module cache does (`$(go env GOMODCACHE)/k8s.io`). Only facts
+//! are taken: names, numbers, types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -34,6 +35,10 @@ const SPECIAL: &[(&str, &str)] = &[
     ("pkg/runtime.RawExtension", "R"),
     ("pkg/types.UID", "s"),
     ("pkg/types.NodeName", "s"),
+    ("apiextensions/v1.JSON", "R"),
+    ("apiextensions/v1.JSONSchemaPropsOrArray", "R"),
+    ("apiextensions/v1.JSONSchemaPropsOrBool", "R"),
+    ("apiextensions/v1.JSONSchemaPropsOrStringArray", "R"),
 ];
 
 fn short_package(path: &str) -> String {
@@ -131,6 +136,7 @@ impl Sources {
             "int32" | "uint32" => return "i".into(),
             "int64" | "int" => return "l".into(),
             "float64" => return "d".into(),
+            "struct{}" => return "R".into(),
             _ => {}
         }
         let full = match go_type.split_once('.') {
@@ -158,6 +164,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let version = arguments.next().ok_or("the version is missing")?;
     let api = Path::new(&modules).join(format!("api@{version}"));
     let meta = Path::new(&modules).join(format!("apimachinery@{version}/pkg/apis/meta/v1"));
+    let extensions = Path::new(&modules).join(format!("apiextensions-apiserver@{version}/pkg/apis"));
     let mut sources = Sources::default();
     sources.read(&meta, "meta/v1")?;
     let mut roots = BTreeSet::from(["meta/v1.DeleteOptions".to_owned()]);
@@ -166,7 +173,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for (group, version, kind) in subs.chain([(resource.group, resource.version, resource.kind)]) {
             let folder = if group.is_empty() { "core" } else { group.split('.').next().unwrap_or(group) };
             let package = format!("{folder}/{version}");
-            let path = api.join(&package);
+            let path = if folder == "apiextensions" { extensions.join(&package) } else { api.join(&package) };
             if !path.is_dir() {
                 continue;
             }
@@ -190,7 +197,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         out.insert(name, lines);
     }
-    println!("# Made by examples/go_types.rs from k8s.io/api and k8s.io/apimachinery {version}.");
+    println!("# Made by examples/go_types.rs from k8s.io/api, apimachinery and apiextensions-apiserver {version}.");
     for (name, lines) in out {
         println!(">{name}");
         lines.iter().for_each(|line| println!("{line}"));

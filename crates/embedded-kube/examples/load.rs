@@ -6,7 +6,7 @@ use http::{Request, header::CONTENT_TYPE};
 use http_body_util::BodyExt;
 use std::path::PathBuf;
 use std::time::Instant;
-use tiphys_embedded_kube::{Data, EmbeddedKube, Options, sim::SimOptions};
+use tiphys_embedded_kube::{Data, EmbeddedKube, Options};
 use tower::ServiceExt;
 
 fn argument(name: &str) -> Option<String> {
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let data = argument("--data").map_or(Data::Memory, |folder| Data::Dir(PathBuf::from(folder)));
     let objects: usize = argument("--objects").map_or(Ok(10_000), |n| n.parse())?;
     let tasks: usize = argument("--tasks").map_or(Ok(32), |n| n.parse())?;
-    let kube = EmbeddedKube::start(Options { data, sim: SimOptions::default(), admin_token: None }).await?;
+    let kube = EmbeddedKube::start(Options { data, ..Options::default() }).await?;
     let router = kube.router();
     let before = resident_kib();
     measure("create", &router, objects, tasks, |i| {

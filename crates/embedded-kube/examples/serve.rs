@@ -1,7 +1,8 @@
-//! Starts an embedded API server: `serve [--data FOLDER] [--port N] [--kubeconfig FILE]`. Ends with Ctrl-C.
+//! Starts an embedded API server: `serve [--data FOLDER] [--port N] [--kubeconfig FILE] [--alone]`, alone: without controllers.
+//! Ends with Ctrl-C.
 
 use std::path::PathBuf;
-use tiphys_embedded_kube::{Data, EmbeddedKube, Options, sim::SimOptions};
+use tiphys_embedded_kube::{Data, EmbeddedKube, Options};
 use tokio::net::TcpListener;
 
 fn argument(name: &str) -> Option<String> {
@@ -12,7 +13,7 @@ fn argument(name: &str) -> Option<String> {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let data = argument("--data").map_or(Data::Memory, |folder| Data::Dir(PathBuf::from(folder)));
     let port: u16 = argument("--port").map_or(Ok(0), |p| p.parse())?;
-    let kube = EmbeddedKube::start(Options { data, sim: SimOptions::default(), admin_token: None }).await?;
+    let kube = EmbeddedKube::start(Options { data, controllers: !std::env::args().any(|a| a == "--alone"), ..Options::default() }).await?;
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let address = listener.local_addr()?;
     let server = kube.serve(listener);

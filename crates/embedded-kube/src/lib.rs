@@ -2,23 +2,30 @@
 //!
 //! Main type: [`EmbeddedKube`]. There are no containers: [`sim`] plays the controllers and kubelets. It knows nothing of Argo CD.
 
+pub mod auth;
 pub mod catalog;
+mod cel;
+mod edge;
 mod gotypes;
 mod http;
 mod lifecycle;
+mod quiet;
 pub mod registry;
 mod serve;
 pub mod sim;
 pub mod status;
 pub mod store;
 mod strategy;
+mod structural;
 mod tls;
 
+pub use edge::Limits;
 use registry::Registry;
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::disk::Disk;
 use store::{Memory, Store, StoreError};
+pub use strategy::try_schema;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
@@ -34,12 +41,35 @@ pub enum Data {
     Dir(PathBuf),
 }
 
-/// How to start.
+/// How to start. The default is in memory, with a simulated cluster, in real time.
 pub struct Options {
     pub data: Data,
     pub sim: sim::SimOptions,
     /// The bearer token of [`EmbeddedKube::serve`]; one is made (and kept in the folder) when it is not given.
     pub admin_token: Option<String>,
+    /// Further users of [`EmbeddedKube::serve`], by token. What they may do is said by roles.
+    pub users: Vec<auth::TokenUser>,
+    /// What one client may ask of [`EmbeddedKube::serve`].
+    pub limits: Limits,
+    /// Off: an API server alone, as a real one without a controller manager: nothing is collected, nothing becomes ready.
+    pub controllers: bool,
+    /// The time that objects and the simulated cluster see.
+    pub clock: Arc<dyn sim::Clock>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let clock = Arc::new(sim::SystemClock);
+        Self {
+            data: Data::Memory,
+            sim: sim::SimOptions::default(),
+            admin_token: None,
+            users: Vec::new(),
+            limits: Limits::default(),
+            controllers: true,
+            clock,
+        }
+    }
 }
 
 /// Why the server did not start.
@@ -57,8 +87,12 @@ pub enum Error {
 pub struct EmbeddedKube {
     registry: Registry,
     router: axum::Router,
+    auth: Arc<auth::Auth>,
+    limits: Limits,
     identity: tls::Identity,
     acceptor: TlsAcceptor,
+    /// The garbage collector and the simulated cluster, when they run.
+    controllers: Vec<quiet::Asker>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -70,26 +104,45 @@ impl EmbeddedKube {
             Data::Memory => None,
             Data::Dir(folder) => Some(folder.clone()),
         };
+        let clock = options.clock.clone();
         let open = move || -> Result<_, Error> {
             let store: Arc<dyn Store> = match &folder {
                 None => Arc::new(Memory),
                 Some(folder) => Arc::new(Disk::open(folder)?),
             };
-            let registry = Registry::open(store, Arc::new(jiff::Timestamp::now))?;
+            let registry = Registry::open(store, Arc::new(move || clock.now()))?;
             Ok((registry, tls::Identity::load(folder.map(|f| f.join("pki")).as_deref(), options.admin_token)?))
         };
         let (registry, identity) = tokio::task::spawn_blocking(open).await.map_err(|e| Error::Identity(e.to_string()))??;
         let acceptor = TlsAcceptor::from(Arc::new(identity.server_config()?));
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let admin = auth::TokenUser { token: identity.token.clone(), info: auth::UserInfo::admin() };
+        let signer =
+            auth::jwt::Signer::new(&identity.account_key_pem).map_err(|e| Error::Identity(format!("the key of service accounts: {e}")))?;
+        let auth = Arc::new(auth::Auth::new(registry.clone(), signer, options.users.into_iter().chain([admin])));
         let changes = registry.subscribe();
+        if !options.controllers {
+            registry.leave_alone();
+        }
         lifecycle::make_system_namespaces(&registry)?;
+        auth::make_defaults(&registry)?;
         registry.durable(registry.revision()).await?;
-        tasks.spawn(lifecycle::run(registry.clone(), changes, stop.clone()));
-        let sim = sim::SimOptions { ca_certificate: identity.ca_pem.clone(), ..options.sim };
-        let store = sim::RegistryStore::new(registry.clone());
-        tasks.spawn(sim::run(store, sim, Arc::new(sim::SystemClock), stop.clone()));
-        let router = http::router(registry.clone(), Arc::new(logs));
-        Ok(Self { registry, router, identity, acceptor, stop, tasks })
+        let mut controllers = Vec::new();
+        if options.controllers {
+            tasks.spawn(auth::run(auth.clone(), identity.ca_pem.clone(), registry.subscribe(), stop.clone()));
+            let ((collector, first), (cluster, second)) = (quiet::channel(), quiet::channel());
+            controllers.extend([collector, cluster]);
+            tasks.spawn(lifecycle::run(registry.clone(), changes, first, stop.clone()));
+            let sim = sim::SimOptions { ca_certificate: identity.ca_pem.clone(), ..options.sim };
+            tasks.spawn(sim::run(sim::RegistryStore::new(registry.clone()), sim, options.clock, second, stop.clone()));
+        }
+        if !options.controllers {
+            // The API server itself empties the definitions that are deleted.
+            let changes = registry.subscribe();
+            tasks.spawn(lifecycle::run_definitions(registry.clone(), changes, stop.clone()));
+        }
+        let router = http::router(registry.clone(), auth.clone(), Arc::new(sim::log));
+        Ok(Self { registry, router, auth, limits: options.limits, identity, acceptor, controllers, stop, tasks })
     }
 
     /// The API as a service for the same process: whoever holds it may do everything.
@@ -97,15 +150,34 @@ impl EmbeddedKube {
         self.router.clone()
     }
 
+    /// The API as it is served to clients: with a token, impersonation, and only what the roles allow.
+    pub fn client_router(&self) -> axum::Router {
+        edge::guarded(self.router(), self.auth.clone(), self.limits)
+    }
+
     /// The objects, for tests and in-process tools.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// Serves TLS with the bearer token on a socket, until [`EmbeddedKube::shutdown`].
+    /// Waits until the controllers have nothing left to do at the present time, and gives when they will have if nobody writes.
+    pub async fn settle(&self) -> Option<jiff::Timestamp> {
+        loop {
+            let before = self.registry.revision();
+            let mut next = None;
+            for controller in &self.controllers {
+                next = [next, controller.ask().await].into_iter().flatten().min();
+            }
+            // What one of them wrote may concern the one that was asked before it.
+            if self.registry.revision() == before {
+                return next;
+            }
+        }
+    }
+
+    /// Serves TLS on a socket, to users with a token who may do what the roles say, until [`EmbeddedKube::shutdown`].
     pub fn serve(&self, listener: TcpListener) -> JoinHandle<()> {
-        let token: Arc<str> = self.identity.token.as_str().into();
-        self.tasks.spawn(serve::serve(listener, self.acceptor.clone(), self.router(), token, self.stop.clone()))
+        self.tasks.spawn(serve::serve(listener, self.acceptor.clone(), self.client_router(), self.limits, self.stop.clone()))
     }
 
     /// A kubeconfig for the administrator; `address` is host and port of the socket.
@@ -123,11 +195,4 @@ impl EmbeddedKube {
         }
         self.registry.close().await;
     }
-}
-
-fn logs(pod: &tiphys_apimachinery::Object, container: &str) -> Result<String, String> {
-    if container.is_empty() {
-        return Ok(sim::logs(pod));
-    }
-    sim::container_logs(pod, container).ok_or_else(|| format!("container {container} is not valid for pod {}", pod.name()))
 }

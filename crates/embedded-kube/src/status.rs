@@ -175,11 +175,21 @@ impl Status {
 
     /// The URL names nothing this server serves.
     pub fn no_such_path() -> Self {
-        Self::new(404, "NotFound", NO_SUCH_PATH).with_causes(Vec::new())
+        Self::new(404, "NotFound", NO_SUCH_PATH)
     }
 
     pub fn is_no_such_path(&self) -> bool {
-        self.code == 404 && self.message == NO_SUCH_PATH
+        self.code == 404 && self.message == NO_SUCH_PATH && self.details.is_none()
+    }
+
+    /// The group is served, but not this resource of it.
+    pub fn not_served() -> Self {
+        Self::no_such_path().with_causes(Vec::new())
+    }
+
+    /// The URL is good, the method is not.
+    pub fn not_allowed() -> Self {
+        Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource").with_causes(Vec::new())
     }
 
     pub fn too_large() -> Self {

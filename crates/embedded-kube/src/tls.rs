@@ -18,9 +18,13 @@ pub struct Identity {
     cert_pem: String,
     key_pem: String,
     pub token: String,
+    /// Signs the tokens of service accounts.
+    pub account_key_pem: String,
 }
 
 const FILES: [&str; 4] = ["ca.crt", "server.crt", "server.key", "admin.token"];
+/// Newer than the others, so it may be missing.
+const ACCOUNT_KEY: &str = "sa.key";
 
 impl Identity {
     /// Reads the folder, or makes a new identity and writes it there. A given token replaces the kept one.
@@ -30,7 +34,15 @@ impl Identity {
         let read = |name: &str| std::fs::read_to_string(folder.join(name));
         let [ca, cert, key, kept] = FILES.map(read);
         if let (Ok(ca_pem), Ok(cert_pem), Ok(key_pem), Ok(kept)) = (ca, cert, key, kept) {
-            return Ok(Self { ca_pem, cert_pem, key_pem, token: token.unwrap_or_else(|| kept.trim().to_owned()) });
+            let account_key_pem = match read(ACCOUNT_KEY) {
+                Ok(pem) => pem,
+                Err(_) => {
+                    let pem = new_key()?;
+                    write_private(&folder.join(ACCOUNT_KEY), &pem).map_err(io)?;
+                    pem
+                }
+            };
+            return Ok(Self { ca_pem, cert_pem, key_pem, token: token.unwrap_or_else(|| kept.trim().to_owned()), account_key_pem });
         }
         let identity = Self::make(token)?;
         std::fs::create_dir_all(folder).map_err(io)?;
@@ -38,6 +50,7 @@ impl Identity {
         for (name, text) in FILES.iter().zip(contents) {
             write_private(&folder.join(name), text).map_err(io)?;
         }
+        write_private(&folder.join(ACCOUNT_KEY), &identity.account_key_pem).map_err(io)?;
         Ok(identity)
     }
 
@@ -57,7 +70,7 @@ impl Identity {
         let key = KeyPair::generate().map_err(failed)?;
         let cert = server.signed_by(&key, &Issuer::new(authority, authority_key)).map_err(failed)?;
         let token = token.unwrap_or_else(random_token);
-        Ok(Self { ca_pem: ca.pem(), cert_pem: cert.pem(), key_pem: key.serialize_pem(), token })
+        Ok(Self { ca_pem: ca.pem(), cert_pem: cert.pem(), key_pem: key.serialize_pem(), token, account_key_pem: new_key()? })
     }
 
     /// TLS with HTTP/2 and HTTP/1.1.
@@ -86,6 +99,11 @@ impl Identity {
             self.token
         )
     }
+}
+
+fn new_key() -> Result<String, Error> {
+    let key = KeyPair::generate().map_err(|e| Error::Identity(format!("cannot make a key: {e}")))?;
+    Ok(key.serialize_pem())
 }
 
 fn random_token() -> String {

@@ -6,6 +6,7 @@ use tiphys_apimachinery::schema;
 
 /// Kinds whose `metadata.generation` is kept, as `<group>/<resource>`.
 const WITH_GENERATION: &[&str] = &[
+    "/podtemplates",
     "/pods",
     "/replicationcontrollers",
     "admissionregistration.k8s.io/mutatingadmissionpolicies",
@@ -28,6 +29,7 @@ const WITH_GENERATION: &[&str] = &[
     "networking.k8s.io/ingresses",
     "networking.k8s.io/networkpolicies",
     "policy/poddisruptionbudgets",
+    "resource.k8s.io/deviceclasses",
     "resource.k8s.io/resourceslices",
     "scheduling.k8s.io/priorityclasses",
 ];

@@ -3,6 +3,8 @@
 //! Main type: [`Custom`]. The definition has been validated when it was written; what is wrong all the same is skipped.
 
 use super::{Resource, Subresource};
+use crate::cel::rules::Compiled;
+use crate::structural::Node;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::schema::{self, Schema};
@@ -10,14 +12,22 @@ use tiphys_apimachinery::schema::{self, Schema};
 /// One version of a custom resource.
 #[derive(Debug)]
 pub struct Custom {
-    /// None when the schema cannot be read; then nothing is pruned or defaulted.
+    /// For merging: what lists and maps are. None when the schema cannot be read.
     pub schema: Option<Schema>,
+    /// For validation, pruning and defaults.
+    pub node: Option<Node>,
+    /// None when there are no rules.
+    pub rules: Option<Compiled>,
     /// `openAPIV3Schema` as written.
     pub raw: Value,
     pub columns: Vec<Column>,
     pub scale: Option<ScalePaths>,
     /// JSON paths that field selectors may use.
     pub selectable_fields: Vec<String>,
+    /// Set for deprecated versions: the warning, or nothing for the usual one.
+    pub deprecation: Option<String>,
+    /// Where objects of other versions would be converted; it is not asked.
+    pub webhook: Option<String>,
 }
 
 /// An additional printer column.
@@ -51,7 +61,12 @@ fn text(value: &Value, key: &str) -> String {
 /// The resources of a definition, one for each served version, the best version first.
 pub fn resources(definition: &Object) -> Vec<Resource> {
     let spec = definition.0.get("spec").unwrap_or(&Value::Null);
-    let names = &spec["names"];
+    let accepted = definition.pointer("/status/acceptedNames").filter(|n| n["plural"].as_str().is_some_and(|p| !p.is_empty()));
+    let names = accepted.unwrap_or(&spec["names"]);
+    // A definition whose names were not accepted is not served; definitions of older stores have conditions, too.
+    if !crate::strategy::is_established(definition) {
+        return Vec::new();
+    }
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let storage = versions.iter().find(|v| v["storage"] == true).map(|v| text(v, "name")).unwrap_or_default();
     let mut served: Vec<&Value> = versions.iter().filter(|v| v["served"] == true).collect();
@@ -128,7 +143,20 @@ fn custom(version: &Value) -> Custom {
     };
     let columns = version["additionalPrinterColumns"].as_array().map(|list| list.iter().map(column).collect());
     let selectable = version["selectableFields"].as_array().map(|list| list.iter().map(|f| text(f, "jsonPath")).collect());
-    Custom { schema, raw, columns: columns.unwrap_or_default(), scale, selectable_fields: selectable.unwrap_or_default() }
+    let node = raw.is_object().then(|| Node::read(&raw));
+    let rules = node.as_ref().filter(|n| n.has_rules).map(|n| Compiled::new(n, true));
+    let deprecation = (version["deprecated"] == true).then(|| text(version, "deprecationWarning"));
+    Custom {
+        schema,
+        node,
+        rules,
+        deprecation,
+        webhook: None,
+        raw,
+        columns: columns.unwrap_or_default(),
+        scale,
+        selectable_fields: selectable.unwrap_or_default(),
+    }
 }
 
 /// Kubernetes' order of versions: stable before beta before alpha, newer before older, anything else last.

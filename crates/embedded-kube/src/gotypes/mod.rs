@@ -4,9 +4,15 @@
 //! Main type: [`Struct`], from the committed `table.txt` (made by `examples/go_types.rs`). It knows fields, not their meaning.
 
 mod decode;
+mod diff;
+mod internal;
+mod internal_names;
 mod normalize;
 
 pub use decode::decode;
+pub use diff::diff;
+#[allow(unused_imports, reason = "for the checks of kinds")]
+pub use internal::internal;
 pub use normalize::{normalize, zero};
 
 use std::collections::HashMap;

@@ -2,15 +2,23 @@
 
 use super::{Field, Struct, Type, find};
 use serde_json::{Map, Value};
-use tiphys_apimachinery::quantity;
+use tiphys_apimachinery::quantity::Quantity;
+use tiphys_gocompat::json;
+
+/// Structs whose empty lists a message shows as they were sent; of others protobuf, which does not tell empty from absent, makes null.
+const SHOWN_AS_SENT: [&str; 2] = ["apiextensions", "batch/"];
 
 /// A value of the wrong type, as Go's JSON decoder reports it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("json: cannot unmarshal {found} into Go struct field {field} of type {wanted}")]
-pub struct WrongType {
-    found: &'static str,
-    field: String,
-    wanted: String,
+pub enum WrongType {
+    #[error("json: cannot unmarshal {found} into Go struct field {field} of type {wanted}")]
+    Json { found: String, field: String, wanted: String },
+    #[error("illegal base64 data at input byte {0}")]
+    Base64(usize),
+    #[error("{0}")]
+    Quantity(String),
+    #[error("{0}")]
+    Time(String),
 }
 
 /// Drops what Go omits, writes what Go always writes, and brings quantities to their canonical form.
@@ -25,7 +33,9 @@ fn walk(map: &mut Map<String, Value>, of: &'static Struct, path: &str) -> Result
                 && let Some(inner) = find(name)
             {
                 // An inlined pointer adds nothing of its own; inlined structs of this API hold only optional fields or need all.
-                walk(map, inner, path)?;
+                // Go names the struct in the paths of its errors.
+                let name = inner.name.split('.').next_back().unwrap_or("");
+                walk(map, inner, &if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") })?;
             }
             continue;
         }
@@ -39,6 +49,9 @@ fn walk(map: &mut Map<String, Value>, of: &'static Struct, path: &str) -> Result
                 convert(value, &field.ty, &here(), of)?;
                 if omitted(field, value) {
                     map.remove(field.name);
+                } else if is_empty_list(field, value) && !SHOWN_AS_SENT.iter().any(|group| of.name.starts_with(group)) {
+                    // Protobuf does not tell empty from absent.
+                    *value = Value::Null;
                 }
             }
         }
@@ -49,6 +62,12 @@ fn walk(map: &mut Map<String, Value>, of: &'static Struct, path: &str) -> Result
         }
     }
     Ok(())
+}
+
+/// Whether it is a list or map without anything in it that Go writes all the same.
+fn is_empty_list(field: &Field, value: &Value) -> bool {
+    let empty = value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty);
+    matches!(field.ty, Type::List(_) | Type::Map(_)) && !field.omit_empty && empty
 }
 
 /// Whether Go leaves the field out: an empty value that is not behind a pointer.
@@ -131,14 +150,11 @@ pub fn zero(of: &'static Struct) -> Map<String, Value> {
     map
 }
 
-fn word(value: &Value) -> &'static str {
+fn word(value: &Value, wanted: &Type) -> String {
     match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+        // Where a number is wanted, Go shows the one that does not fit.
+        Value::Number(n) if matches!(wanted, Type::Int32 | Type::Int64 | Type::Float | Type::IntOrString) => format!("number {n}"),
+        other => json::kind(other).to_owned(),
     }
 }
 
@@ -146,7 +162,7 @@ fn go_name(ty: &Type) -> String {
     match ty {
         Type::String | Type::Bytes => "string".into(),
         Type::Bool => "bool".into(),
-        Type::Int32 => "int32".into(),
+        Type::Int32 | Type::IntOrString => "int32".into(),
         Type::Int64 => "int64".into(),
         Type::Float => "float64".into(),
         Type::List(item) => format!("[]{}", go_name(item)),
@@ -159,8 +175,9 @@ fn go_name(ty: &Type) -> String {
 
 fn convert(value: &mut Value, ty: &Type, path: &str, of: &'static Struct) -> Result<(), WrongType> {
     let short = of.name.split('.').next_back().unwrap_or(of.name);
-    let wrong =
-        |value: &Value, wanted: &Type| Err(WrongType { found: word(value), field: format!("{short}.{path}"), wanted: go_name(wanted) });
+    let wrong = |value: &Value, wanted: &Type| {
+        Err(WrongType::Json { found: word(value, wanted), field: format!("{short}.{path}"), wanted: go_name(wanted) })
+    };
     match (ty, &mut *value) {
         (Type::Message(name), Value::Object(map)) => match find(name) {
             Some(inner) => walk(map, inner, path),
@@ -185,17 +202,21 @@ fn convert(value: &mut Value, ty: &Type, path: &str, of: &'static Struct) -> Res
             Ok(())
         }
         (Type::Quantity, Value::String(_) | Value::Number(_)) => {
-            if let Some(canonical) = quantity::canonical(value) {
-                *value = canonical.into();
-            }
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            *value = text.parse::<Quantity>().map_err(|e| WrongType::Quantity(e.to_string()))?.to_string().into();
             Ok(())
         }
-        (Type::String | Type::Bytes | Type::Time | Type::MicroTime | Type::Duration, Value::String(_))
+        (Type::Bytes, Value::String(text)) => base64_error(text).map_or(Ok(()), |at| Err(WrongType::Base64(at))),
+        (Type::Time | Type::MicroTime, Value::String(text)) => time_error(text, ty).map_or(Ok(()), |e| Err(WrongType::Time(e))),
+        (Type::String | Type::Duration, Value::String(_))
         | (Type::Bool, Value::Bool(_))
         | (Type::Float, Value::Number(_))
-        | (Type::IntOrString, Value::Number(_) | Value::String(_))
+        | (Type::IntOrString, Value::String(_))
         | (Type::Raw, _) => Ok(()),
-        (Type::Int32, Value::Number(n)) if n.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => Ok(()),
+        (Type::Quantity, found) => {
+            Err(WrongType::Quantity(found.to_string().parse::<Quantity>().map_or_else(|e| e.to_string(), |_| String::new())))
+        }
+        (Type::Int32 | Type::IntOrString, Value::Number(n)) if n.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => Ok(()),
         (Type::Int64, Value::Number(n)) if n.is_i64() => Ok(()),
         // A whole number written as a float is a number to Go's decoder of Kubernetes.
         (Type::Int32 | Type::Int64, Value::Number(n)) if n.as_f64().is_some_and(|f| f.fract() == 0.0 && f.abs() < 2e9) => {
@@ -203,6 +224,50 @@ fn convert(value: &mut Value, ty: &Type, path: &str, of: &'static Struct) -> Res
             Ok(())
         }
         (wanted, found) => wrong(found, wanted),
+    }
+}
+
+/// What Go says of a text that is no time. It names the part of the layout that does not fit.
+fn time_error(text: &str, ty: &Type) -> Option<String> {
+    if text.parse::<jiff::Timestamp>().is_ok() {
+        return None;
+    }
+    let layout = if matches!(ty, Type::MicroTime) { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
+    let parts = ["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05"];
+    let mut rest = text;
+    let misfit = parts.into_iter().find(|part| {
+        let digits = part.bytes().all(|b| b.is_ascii_digit());
+        let fits = match rest.get(..part.len()) {
+            Some(head) if digits => head.bytes().all(|b| b.is_ascii_digit()),
+            Some(head) => head == *part,
+            None => false,
+        };
+        rest = if fits { &rest[part.len()..] } else { rest };
+        !fits
+    });
+    let part = misfit.unwrap_or(if matches!(ty, Type::MicroTime) && !rest.starts_with('.') { ".000000" } else { "Z07:00" });
+    Some(format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}"))
+}
+
+/// Where Go's decoder stops, if it does. It skips line ends.
+fn base64_error(text: &str) -> Option<usize> {
+    let bytes: Vec<(usize, u8)> = text.bytes().enumerate().filter(|(_, b)| !matches!(b, b'\n' | b'\r')).collect();
+    let is_digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
+    let count = bytes.iter().take_while(|(_, b)| is_digit(*b)).count();
+    let padding = bytes.len() - count;
+    match bytes.get(count) {
+        None if count % 4 == 0 => None,
+        None => Some(text.len() - count % 4),
+        Some((at, b'=')) => match (count % 4, bytes[count..].iter().all(|(_, b)| *b == b'=')) {
+            (2, true) if padding == 2 => None,
+            (3, true) if padding == 1 => None,
+            (2, _) if padding == 1 => Some(text.len()),
+            (2, _) if bytes[count + 1].1 != b'=' => Some(bytes[count + 1].0),
+            (2, _) => Some(bytes[count + 2].0),
+            (3, _) => Some(bytes[count + 1].0),
+            _ => Some(*at),
+        },
+        Some((at, _)) => Some(*at),
     }
 }
 

@@ -2,12 +2,15 @@
 
 use super::negotiate::{self, Form};
 use super::{Shared, json_response};
-use crate::catalog::{Catalog, Resource, crd::version_priority};
+use crate::catalog::{CRD_TABLE, Catalog, Resource, crd::version_priority};
 use crate::status::Status;
 use axum::body::Body;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Response};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use tiphys_apimachinery::gvk::join_api_version;
 
@@ -96,6 +99,9 @@ pub fn resources(shared: &Shared, group: &str, version: &str) -> Result<Response
         if !resource.categories.is_empty() {
             entry["categories"] = resource.categories.clone().into();
         }
+        if resource.allows("get") && resource.allows("create") {
+            entry["storageVersionHash"] = storage_version_hash(resource).into();
+        }
         list.push(entry);
         for sub in &resource.subresources {
             let mut entry = json!({
@@ -110,10 +116,29 @@ pub fn resources(shared: &Shared, group: &str, version: &str) -> Result<Response
         }
     }
     if list.is_empty() {
-        return Err(Status::no_such_path());
+        return Err(unknown(&catalog, group));
     }
     let group_version = join_api_version(group, version);
-    Ok(json_response(&json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list})))
+    let mut answer = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": list});
+    // The oldest version of all is described in the form it had then.
+    if !group.is_empty() {
+        answer["apiVersion"] = "v1".into();
+    }
+    Ok(json_response(&answer))
+}
+
+/// Tells clients whether objects are still stored as they were.
+fn storage_version_hash(resource: &Resource) -> String {
+    // Definitions are still stored in the form that they had first.
+    let version = if resource.table == CRD_TABLE { "v1beta1" } else { &resource.storage_version };
+    let kind = format!("{}/{version}/{}", resource.storage_group, resource.kind);
+    STANDARD.encode(&Sha256::digest(kind.as_bytes())[..8])
+}
+
+/// What a path inside a group gets that names nothing: groups that are always there answer themselves.
+pub fn unknown(catalog: &Catalog, group: &str) -> Status {
+    let always = catalog.order.iter().any(|r| r.group == group && r.custom.is_none());
+    if always { Status::not_served() } else { Status::no_such_path() }
 }
 
 fn aggregated(shared: &Shared, wanted: impl Fn(&str) -> bool) -> Response<Body> {

@@ -7,7 +7,7 @@ use super::selectors::Filter;
 use super::{Call, bytes_response, json_response, object, table};
 use crate::catalog::Resource;
 use crate::registry::{Stored, stored::table_key};
-use crate::status::{Cause, Status};
+use crate::status::Status;
 use axum::body::Body;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -58,17 +58,26 @@ struct Page {
 pub fn list(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let form = negotiate::form(&call.parts.headers)?;
     let filter = Filter::from_query(&call.query, &call.resource)?;
+    let problems = call.query.list_problems();
+    if !problems.is_empty() {
+        return Err(Status::invalid("meta.k8s.io", "ListOptions", "", problems));
+    }
     let page = page(call, &filter)?;
     let mut meta = json!({"resourceVersion": page.revision.to_string()});
     if let Some(token) = &page.next {
         meta["continue"] = token.as_str().into();
+    }
+    if call.resource.custom.is_some() && matches!(form, Form::Object) && page.next.is_none() {
+        // Lists without a Go type say so.
+        meta["continue"] = "".into();
     }
     if let Some(remaining) = page.remaining {
         meta["remainingItemCount"] = remaining.into();
     }
     match form {
         Form::Object | Form::GroupDiscovery => Ok(objects(&call.resource, &meta, &page.items)),
-        Form::Metadata => {
+        Form::Metadata => Err(negotiate::wrong_number(&call.resource, true)),
+        Form::MetadataList => {
             let items: Vec<Value> = page.items.iter().map(|s| object::metadata_only(&s.object())).collect();
             Ok(json_response(&json!({
                 "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": items
@@ -82,6 +91,11 @@ pub fn list(call: &Call<'_>) -> Result<Response<Body>, Status> {
 }
 
 pub fn objects(resource: &Resource, meta: &Value, items: &[Arc<Stored>]) -> Response<Body> {
+    let mut meta = meta.clone();
+    if resource.custom.is_some() && meta.get("continue").is_none() {
+        // Lists without a Go type always say it.
+        meta["continue"] = "".into();
+    }
     let size: usize = items.iter().map(|s| s.bytes.len() + 1).sum();
     let mut out = BytesMut::with_capacity(size + 200);
     let head =
@@ -91,10 +105,46 @@ pub fn objects(resource: &Resource, meta: &Value, items: &[Arc<Stored>]) -> Resp
         if i > 0 {
             out.put_u8(b',');
         }
-        out.put_slice(&object::bytes(resource, item));
+        let bytes = object::bytes(resource, item);
+        if resource.custom.is_some() {
+            out.put_slice(&bytes);
+        } else {
+            untyped(&bytes, &mut out);
+        }
     }
     out.put_slice(b"]}\n");
     bytes_response(out.freeze())
+}
+
+/// An object without its type, which the items of a typed list do not repeat.
+fn untyped(bytes: &[u8], out: &mut BytesMut) {
+    let (mut depth, mut in_string, mut start, mut first) = (0_u32, false, 1, true);
+    let mut at = 0;
+    out.put_u8(b'{');
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' if in_string => at += 1,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' => depth += 1,
+            end @ (b'}' | b']' | b',') => {
+                if depth == 1 {
+                    let member = &bytes[start..at];
+                    start = at + 1;
+                    if !member.is_empty() && !member.starts_with(b"\"apiVersion\":") && !member.starts_with(b"\"kind\":") {
+                        if !std::mem::take(&mut first) {
+                            out.put_u8(b',');
+                        }
+                        out.put_slice(member);
+                    }
+                }
+                depth -= u32::from(end != b',');
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    out.put_u8(b'}');
 }
 
 fn page(call: &Call<'_>, filter: &Filter) -> Result<Page, Status> {
@@ -130,7 +180,8 @@ fn page(call: &Call<'_>, filter: &Filter) -> Result<Page, Status> {
         }
         position += 1;
     }
-    let more = limit > 0 && all[position..].iter().any(|s| filter.matches(s));
+    // Whether what is left would match is not looked at.
+    let more = limit > 0 && position < all.len();
     let next = more.then(|| write_token(revision, &key(&all[position - 1])));
     let remaining = (more && filter.is_everything()).then(|| all.len() - position);
     if more && first == 0 {
@@ -150,33 +201,14 @@ fn key(stored: &Stored) -> String {
 
 /// `resourceVersion` and `resourceVersionMatch` of a list.
 fn check_revision(call: &Call<'_>) -> Result<(), Status> {
-    let invalid = |cause| Err(Status::invalid("meta.k8s.io", "ListOptions", "", vec![cause]));
-    let matching = call.query.get("resourceVersionMatch");
-    let Some(version) = call.query.get("resourceVersion") else {
-        return match matching {
-            Some(_) => {
-                invalid(Cause::forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"))
-            }
-            None => Ok(()),
-        };
-    };
-    let Ok(asked) = version.parse::<u64>() else {
-        return Err(Status::bad_request(format!(
-            "invalid resource version: resourceVersion: Invalid value: \"{version}\": strconv.ParseUint: parsing \"{version}\": invalid syntax"
-        )));
-    };
+    let Some(version) = call.query.get("resourceVersion") else { return Ok(()) };
+    let asked = object::revision(version).map_err(|status| Status::bad_request(format!("invalid resource version: {}", status.message)))?;
     object::check_not_ahead(call.registry(), asked)?;
-    match matching {
-        Some("Exact") if asked == 0 => {
-            invalid(Cause::forbidden("resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""))
-        }
-        // Old states are not kept; the client is told to list again.
-        Some("Exact") if asked != call.registry().revision() => {
-            Err(Status::expired("The resourceVersion for the provided list is too old."))
-        }
-        Some("Exact" | "NotOlderThan") | None => Ok(()),
-        Some(other) => invalid(Cause::not_supported("resourceVersionMatch", &other.into(), &["Exact", "NotOlderThan", ""])),
+    // Old states are not kept; the client is told to list again.
+    if call.query.get("resourceVersionMatch") == Some("Exact") && asked != call.registry().revision() {
+        return Err(Status::expired("The resourceVersion for the provided list is too old."));
     }
+    Ok(())
 }
 
 fn write_token(revision: u64, last: &str) -> String {
@@ -185,8 +217,37 @@ fn write_token(revision: u64, last: &str) -> String {
 
 fn read_token(token: &str) -> Result<(u64, String), Status> {
     let bad = || Status::bad_request("invalid continue token: continue key is not valid: it was not made by this server");
-    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| bad())?;
-    let value: Value = serde_json::from_slice(&bytes).map_err(|_| bad())?;
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| {
+        let wrong = |b: u8| !(b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+        let at = token.bytes().position(wrong).unwrap_or(token.len().saturating_sub(1));
+        Status::bad_request(format!("invalid continue token: continue key is not valid: illegal base64 data at input byte {at}"))
+    })?;
+    let value: Value = serde_json::from_slice(&bytes).map_err(|_| match super::body::syntax_error(&bytes) {
+        Some(why) => Status::bad_request(format!("invalid continue token: continue key is not valid: {why}")),
+        None => bad(),
+    })?;
     let start = value["start"].as_str().ok_or_else(bad)?;
     Ok((value["rv"].as_u64().ok_or_else(bad)?, start.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::untyped;
+    use bytes::BytesMut;
+
+    #[test]
+    fn only_the_type_at_the_top_is_left_out() {
+        for (typed, wanted) in [
+            (
+                r#"{"apiVersion":"v1","data":{"kind":"a,b","x":"\"}"},"kind":"ConfigMap","metadata":{"apiVersion":[1,{}]}}"#,
+                r#"{"data":{"kind":"a,b","x":"\"}"},"metadata":{"apiVersion":[1,{}]}}"#,
+            ),
+            (r#"{"apiVersion":"v1","kind":"A"}"#, "{}"),
+            (r#"{"action":"x","apiVersion":"v1","kind":"A","z":1}"#, r#"{"action":"x","z":1}"#),
+        ] {
+            let mut out = BytesMut::new();
+            untyped(typed.as_bytes(), &mut out);
+            assert_eq!(out, wanted.as_bytes());
+        }
+    }
 }

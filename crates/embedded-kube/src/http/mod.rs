@@ -4,24 +4,29 @@
 //! before a request gets here.
 
 mod body;
+mod components;
 mod discovery;
 mod list;
 mod negotiate;
 mod object;
 mod openapi;
 mod openapi_binary;
-mod query;
+mod pod_log;
+mod pod_requests;
+pub(crate) mod query;
 mod review;
-mod route;
+pub(crate) mod route;
 mod scale;
 mod selectors;
 mod special;
 mod table;
+mod token;
 mod watch;
 mod write;
 
+use crate::auth::{Auth, Caller, UserInfo};
 use crate::catalog::Resource;
-use crate::registry::Registry;
+use crate::registry::{Guard, Registry};
 use crate::status::Status;
 use axum::Router;
 use axum::body::Body;
@@ -39,18 +44,21 @@ use std::sync::Arc;
 /// What the handlers share.
 pub struct Shared {
     pub registry: Registry,
+    pub auth: Arc<Auth>,
     snapshots: Snapshots,
     openapi: OpenApi,
     /// The text of a pod's log.
     pub logs: LogSource,
 }
 
-/// Gives the simulated log of a pod's container (empty name: the only one), or why there is none.
-pub type LogSource = Arc<dyn Fn(&tiphys_apimachinery::Object, &str) -> Result<String, String> + Send + Sync>;
+/// Gives the simulated log of a pod's container (empty name: the only one) until a time, or of its run before the last restart; or why
+/// there is none.
+pub type LogSource =
+    Arc<dyn Fn(&tiphys_apimachinery::Object, &str, bool, jiff::Timestamp) -> Result<crate::sim::Log, String> + Send + Sync>;
 
 /// A service that answers everything, without asking who calls.
-pub fn router(registry: Registry, logs: LogSource) -> Router {
-    let shared = Shared { registry, snapshots: Snapshots::default(), openapi: OpenApi::default(), logs };
+pub fn router(registry: Registry, auth: Arc<Auth>, logs: LogSource) -> Router {
+    let shared = Shared { registry, auth, snapshots: Snapshots::default(), openapi: OpenApi::default(), logs };
     Router::new().fallback(handle).with_state(Arc::new(shared))
 }
 
@@ -72,10 +80,31 @@ impl Call<'_> {
     pub fn name(&self) -> &str {
         self.target.name.as_deref().unwrap_or("")
     }
+
+    /// Who asks; the administrator when it is this process.
+    pub fn user(&self) -> Arc<UserInfo> {
+        self.parts.extensions.get::<Caller>().map_or_else(|| Arc::new(UserInfo::admin()), |c| c.0.clone())
+    }
+
+    /// What the caller's rights have to say about a write.
+    pub fn guard(&self) -> Guard {
+        match self.parts.extensions.get::<Caller>() {
+            None => Guard::default(),
+            Some(caller) => self.shared.auth.guard(&caller.0, &self.resource, &self.namespace, self.name()),
+        }
+    }
 }
 
 async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Response<Body> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    let acts = ["impersonate-user", "impersonate-group", "impersonate-uid"].iter().any(|h| parts.headers.contains_key(*h));
+    if acts && parts.extensions.get::<Caller>().is_none() {
+        // This process may do everything, but not as somebody else what that one may not.
+        match shared.auth.admit_as(Arc::new(UserInfo::admin()), &parts) {
+            Ok(caller) => parts.extensions.insert(caller),
+            Err(status) => return failure(&status),
+        };
+    }
     match dispatch(&shared, &parts, body).await {
         Ok(response) => response,
         Err(status) => failure(&status),
@@ -83,18 +112,22 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Re
 }
 
 async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Response<Body>, Status> {
-    if let Some(user) = parts.headers.get("impersonate-user") {
-        // Answering as the administrator would be a made-up success: what that user may do is not known here.
-        let user = user.to_str().unwrap_or_default();
-        return Err(Status::not_implemented(format!("this API server knows one user and cannot act as {user:?}; leave out --as")));
-    }
     let query = Query::parse(parts.uri.query().unwrap_or(""));
     let route = route::parse(parts.uri.path());
     if let Route::Resource(target) = route {
         return resource(shared, parts, query, target, body).await;
     }
     if !matches!(parts.method, Method::GET | Method::HEAD) {
-        return Err(Status::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource"));
+        return Err(match route {
+            Route::Unknown => Status::no_such_path(),
+            Route::Group(group) | Route::Resources(group, _)
+                if discovery::unknown(&shared.registry.catalog(), &group).is_no_such_path() =>
+            {
+                Status::no_such_path()
+            }
+            Route::Resources(group, version) if !shared.registry.catalog().has_version(&group, &version) => Status::not_served(),
+            _ => Status::not_allowed(),
+        });
     }
     match route {
         Route::Index => Ok(discovery::index(shared)),
@@ -107,37 +140,77 @@ async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Res
         Route::OpenApiV2 => openapi::v2(shared, &parts.headers),
         Route::OpenApiV3 => Ok(openapi::v3_index(shared)),
         Route::OpenApiV3Group(path) => openapi::v3_group(shared, &path, &parts.headers),
+        Route::Unknown if parts.uri.path().trim_end_matches('/') == "/.well-known/openid-configuration" => {
+            Ok(json_response(&serde_json::json!({
+                "issuer": crate::auth::jwt::ISSUER, "jwks_uri": format!("{}/openid/v1/jwks", crate::auth::jwt::ISSUER),
+                "response_types_supported": ["id_token"], "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": ["ES256"],
+            })))
+        }
+        Route::Unknown if parts.uri.path().trim_end_matches('/') == "/openid/v1/jwks" => Ok(json_response(&shared.auth.signer.key_set())),
         Route::Resource(_) | Route::Unknown => Err(Status::no_such_path()),
     }
 }
 
 async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, target: Target, body: Body) -> Result<Response<Body>, Status> {
     let catalog = shared.registry.catalog();
-    let resource = catalog.resource(&target.group, &target.version, &target.resource).cloned().ok_or_else(Status::no_such_path)?;
+    let unknown = || discovery::unknown(&catalog, &target.group);
+    let resource = catalog.resource(&target.group, &target.version, &target.resource).cloned().ok_or_else(unknown)?;
     let namespace = target.namespace.clone().unwrap_or_default();
     // Scope and path must agree: `/api/v1/pods/x` and `/api/v1/namespaces/a/nodes` name nothing.
-    if (target.namespace.is_some() && !resource.namespaced) || (resource.namespaced && target.namespace.is_none() && target.name.is_some())
-    {
-        return Err(Status::no_such_path());
+    let outside = resource.namespaced && target.namespace.is_none();
+    let slash = target.name.as_ref().is_some_and(|n| n.contains('/'));
+    if (target.namespace.is_some() && !resource.namespaced) || (outside && target.name.is_some()) || slash {
+        return Err(unknown());
     }
+    if outside && parts.method == Method::POST {
+        return Err(if resource.custom.is_some() { unknown() } else { Status::not_allowed() });
+    }
+    negotiate::check(&parts.headers, &resource, target.name.is_none() && parts.method == Method::GET)?;
     let call = Call { shared, parts, query, resource, namespace, target };
     if call.target.subresource.is_some() {
         return special::subresource(&call, body).await;
     }
     let verb = verb(&call);
     if !call.resource.allows(verb) && !matches!(verb, "head") {
-        return Err(Status::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource"));
+        return Err(no_such_verb(&call));
     }
-    match verb {
+    let answer = match verb {
+        "get" if call.resource.is("", "componentstatuses") => components::get(&call),
+        "list" if call.resource.is("", "componentstatuses") => components::all(&call),
         "get" => object::get(&call),
         "list" => list::list(&call),
         "watch" => watch::watch(&call),
+        "create" if call.resource.is("", "bindings") => pod_requests::bind(&call, body).await,
         "create" if review::is_review(&call.resource) => review::answer(&call, body).await,
         "create" => write::create(&call, body).await,
         "update" => write::update(&call, body, crate::registry::Part::Main).await,
         "patch" => write::patch(&call, body, crate::registry::Part::Main).await,
         "delete" => write::delete(&call, body).await,
         _ => write::delete_collection(&call, body).await,
+    };
+    match deprecation(&call.resource) {
+        Some(text) => Ok(with_warnings(answer.unwrap_or_else(|status| failure(&status)), &[text.to_owned()])),
+        None => answer,
+    }
+}
+
+/// What clients of old kinds are told.
+fn deprecation(resource: &Resource) -> Option<&'static str> {
+    match resource.table.as_str() {
+        "/endpoints" => Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+        "/componentstatuses" => Some("v1 ComponentStatus is deprecated in v1.19+"),
+        _ => None,
+    }
+}
+
+/// The handler of custom kinds answers these itself.
+fn no_such_verb(call: &Call<'_>) -> Status {
+    let whole = call.resource.namespaced && call.target.namespace.is_none();
+    match call.parts.method {
+        _ if call.resource.custom.is_none() => Status::not_allowed(),
+        _ if whole => Status::no_such_path(),
+        Method::PUT | Method::PATCH => Status::bad_request("name must be provided"),
+        _ => Status::method_not_allowed(&call.resource.group, &call.resource.resource, ""),
     }
 }
 

@@ -13,10 +13,18 @@ use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
 pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
+    let asked = revision(call.query.get("resourceVersion").unwrap_or("0"))?;
     let stored = call.registry().get_stored(&call.resource, &call.namespace, call.name())?;
-    let asked = call.query.get("resourceVersion").and_then(|v| v.parse::<u64>().ok()).unwrap_or(0);
     check_not_ahead(call.registry(), asked)?;
     respond(call, &stored, StatusCode::OK)
+}
+
+/// A revision that a client names.
+pub fn revision(text: &str) -> Result<u64, Status> {
+    text.parse().map_err(|_| {
+        let why = format!("resourceVersion: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax");
+        Status::new(500, "", why)
+    })
 }
 
 /// A revision that has not been given out yet cannot be waited for.
@@ -37,6 +45,7 @@ pub fn check_not_ahead(registry: &Registry, asked: u64) -> Result<(), Status> {
 pub fn respond(call: &Call<'_>, stored: &Arc<Stored>, code: StatusCode) -> Result<Response<Body>, Status> {
     let mut response = match negotiate::form(&call.parts.headers)? {
         Form::Object | Form::GroupDiscovery => bytes_response(bytes(&call.resource, stored)),
+        Form::MetadataList => return Err(negotiate::wrong_number(&call.resource, false)),
         Form::Metadata => json_response(&metadata_only(&stored.object())),
         Form::Table => {
             let include = table::Include::from_query(call.query.get("includeObject"));

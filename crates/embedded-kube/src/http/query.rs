@@ -34,70 +34,133 @@ impl Query {
         text.parse().map(Some).map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax")))
     }
 
-    /// Only `All` is known.
-    pub fn dry_run(&self) -> Result<bool, Status> {
-        dry_run(self.0.iter().filter(|(key, value)| key == "dryRun" && !value.is_empty()).map(|(_, value)| value.as_str()))
+    /// Only `All` is known; what else was said is refused by [`Query::write_problems`].
+    pub fn dry_run(&self) -> bool {
+        self.dry_run_values().iter().any(|v| v == "All")
     }
 
-    pub fn validation(&self) -> Result<FieldValidation, Status> {
+    fn dry_run_values(&self) -> Vec<Value> {
+        self.0.iter().filter(|(key, value)| key == "dryRun" && !value.is_empty()).map(|(_, value)| value.as_str().into()).collect()
+    }
+
+    pub fn validation(&self) -> FieldValidation {
         match self.get("fieldValidation") {
-            None | Some("Warn") => Ok(FieldValidation::Warn),
-            Some("Ignore") => Ok(FieldValidation::Ignore),
-            Some("Strict") => Ok(FieldValidation::Strict),
-            Some(other) => {
-                let cause = Cause::not_supported("fieldValidation", &other.into(), &["", "Ignore", "Strict", "Warn"]);
-                Err(Status::invalid("meta.k8s.io", "CreateOptions", "", vec![cause]))
+            Some("Ignore") => FieldValidation::Ignore,
+            Some("Strict") => FieldValidation::Strict,
+            _ => FieldValidation::Warn,
+        }
+    }
+
+    /// What is wrong with the options of a create, update or patch.
+    pub fn write_problems(&self) -> Vec<Cause> {
+        let mut causes = Vec::new();
+        if let Some(manager) = self.get("fieldManager") {
+            if manager.len() > 128 {
+                let message = "Too long: may not be more than 128 bytes".to_owned();
+                causes.push(Cause { reason: "FieldValueTooLong", message, field: "fieldManager".into() });
+            }
+            for (at, c) in manager.char_indices().filter(|(_, c)| c.is_control()) {
+                let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
+                causes.push(Cause::invalid("fieldManager", &manager.into(), &detail));
             }
         }
+        causes.extend(dry_run_problem(&self.dry_run_values()));
+        if let Some(other) = self.get("fieldValidation").filter(|v| !matches!(*v, "Ignore" | "Strict" | "Warn")) {
+            causes.push(Cause::not_supported("fieldValidation", &other.into(), &["", "Ignore", "Strict", "Warn"]));
+        }
+        causes
     }
 
-    /// Delete options from the query, overlaid by those of the body.
+    /// What is wrong with the options of a list.
+    pub fn list_problems(&self) -> Vec<Cause> {
+        let mut causes = Vec::new();
+        let mut forbid = |field: &str, detail: &str| causes.push(Cause::forbidden(field, detail));
+        let mut unknown = None;
+        if let Some(matching) = self.get("resourceVersionMatch") {
+            if self.get("resourceVersion").is_none() {
+                forbid("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
+            }
+            if self.get("continue").is_some() {
+                forbid("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
+            }
+            if !matches!(matching, "Exact" | "NotOlderThan") {
+                unknown = Some(Cause::not_supported("resourceVersionMatch", &matching.into(), &["Exact", "NotOlderThan", ""]));
+            }
+            if matching == "Exact" && self.get("resourceVersion") == Some("0") {
+                forbid("resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+            }
+        }
+        if self.get("sendInitialEvents").is_some() {
+            forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
+        }
+        causes.extend(unknown);
+        causes
+    }
+
+    /// What is wrong with the options of a watch.
+    pub fn watch_problems(&self) -> Vec<Cause> {
+        let mut causes = Vec::new();
+        let matching = self.get("resourceVersionMatch");
+        let initial = self.get("sendInitialEvents").is_some();
+        if initial && matching != Some("NotOlderThan") {
+            let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            causes.push(Cause::forbidden("resourceVersionMatch", detail));
+        }
+        let Some(matching) = matching else { return causes };
+        if !initial {
+            let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            causes.push(Cause::forbidden("resourceVersionMatch", detail));
+        }
+        if matching != "NotOlderThan" {
+            causes.push(Cause::not_supported("resourceVersionMatch", &matching.into(), &["NotOlderThan"]));
+        }
+        if self.get("continue").is_some() {
+            causes.push(Cause::forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"));
+        }
+        causes
+    }
+
+    /// Delete options: those of the body, or those of the query when there is none.
     pub fn delete_options(&self, body: Option<&Value>) -> Result<DeleteOptions, Status> {
-        let mut options = DeleteOptions { dry_run: self.dry_run()?, ..DeleteOptions::default() };
-        options.grace_period_seconds = self.number("gracePeriodSeconds")?;
-        options.propagation = self.get("propagationPolicy").map(propagation).transpose()?;
-        if self.get("orphanDependents").is_some() && options.propagation.is_none() {
-            options.propagation = Some(if self.flag("orphanDependents") { Propagation::Orphan } else { Propagation::Background });
+        let text = |name: &str| body.map_or_else(|| self.get(name).map(str::to_owned), |b| b[name].as_str().map(str::to_owned));
+        let dry_run = body.map_or_else(|| self.dry_run_values(), |b| b["dryRun"].as_array().cloned().unwrap_or_default());
+        let orphan = match body {
+            Some(body) => body["orphanDependents"].as_bool(),
+            None => self.get("orphanDependents").map(|_| self.flag("orphanDependents")),
+        };
+        let policy = text("propagationPolicy");
+        let mut causes = Vec::new();
+        if let (Some(policy), Some(_)) = (&policy, orphan) {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            causes.push(Cause::invalid("propagationPolicy", &policy.as_str().into(), detail));
         }
-        let Some(body) = body else { return Ok(options) };
-        if let Some(policy) = body["propagationPolicy"].as_str() {
-            options.propagation = Some(propagation(policy)?);
-        } else if let Some(orphan) = body["orphanDependents"].as_bool() {
-            options.propagation = Some(if orphan { Propagation::Orphan } else { Propagation::Background });
+        let propagation = match policy.as_deref() {
+            None => orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
+            Some("Orphan") => Some(Propagation::Orphan),
+            Some("Background") => Some(Propagation::Background),
+            Some("Foreground") => Some(Propagation::Foreground),
+            Some(other) => {
+                causes.push(Cause::not_supported("propagationPolicy", &other.into(), &["Foreground", "Background", "Orphan", "nil"]));
+                None
+            }
+        };
+        causes.extend(dry_run_problem(&dry_run));
+        if !causes.is_empty() {
+            return Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", causes));
         }
-        if let Some(grace) = body["gracePeriodSeconds"].as_i64() {
-            options.grace_period_seconds = Some(grace);
-        }
-        let precondition = |field: &str| body.pointer("/preconditions")?.get(field)?.as_str().map(str::to_owned);
-        options.uid = precondition("uid");
-        options.resource_version = precondition("resourceVersion");
-        if let Some(list) = body["dryRun"].as_array() {
-            options.dry_run |= dry_run(list.iter().filter_map(Value::as_str))?;
-        }
-        Ok(options)
+        let precondition = |field: &str| body?.pointer("/preconditions")?.get(field)?.as_str().map(str::to_owned);
+        Ok(DeleteOptions {
+            dry_run: dry_run.iter().any(|v| v == "All"),
+            grace_period_seconds: body.map_or_else(|| self.number("gracePeriodSeconds"), |b| Ok(b["gracePeriodSeconds"].as_i64()))?,
+            propagation,
+            uid: precondition("uid"),
+            resource_version: precondition("resourceVersion"),
+        })
     }
 }
 
-fn dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Result<bool, Status> {
-    let mut found = false;
-    for value in values {
-        if value != "All" {
-            let cause = Cause::not_supported("dryRun", &value.into(), &["All"]);
-            return Err(Status::invalid("meta.k8s.io", "CreateOptions", "", vec![cause]));
-        }
-        found = true;
-    }
-    Ok(found)
-}
-
-fn propagation(word: &str) -> Result<Propagation, Status> {
-    match word {
-        "Orphan" => Ok(Propagation::Orphan),
-        "Background" => Ok(Propagation::Background),
-        "Foreground" => Ok(Propagation::Foreground),
-        other => {
-            let cause = Cause::not_supported("propagationPolicy", &other.into(), &["Foreground", "Background", "Orphan", "nil"]);
-            Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", vec![cause]))
-        }
-    }
+/// Every value must be `All`.
+fn dry_run_problem(values: &[Value]) -> Option<Cause> {
+    let known = values.iter().all(|v| v == "All");
+    (!known).then(|| Cause::not_supported("dryRun", &Value::Array(values.to_vec()), &["All"]))
 }

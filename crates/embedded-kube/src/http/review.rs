@@ -1,40 +1,181 @@
-//! Questions about the caller: who am I, may I. Whoever gets here has the administrator's token or is in the same process.
+//! Questions that are answered, not kept: who am I, may somebody do something, whose token is this.
+//!
+//! Main function: [`answer`]. The answers come from `auth`.
 
-use super::{Call, body, json_response};
+use super::{Call, body, json_response, with_warnings, write};
+use crate::auth::{Attributes, Auth, UserInfo, together};
 use crate::catalog::Resource;
-use crate::status::Status;
+use crate::registry::meta;
+use crate::status::{Cause, Status};
+use crate::strategy;
 use axum::body::Body;
 use http::{Response, StatusCode};
-use serde_json::{Value, json};
-use tiphys_apimachinery::object::map_entry;
+use serde_json::{Map, Value, json};
+use tiphys_apimachinery::Object;
 
 /// Resources that are asked, not kept.
 pub fn is_review(resource: &Resource) -> bool {
-    matches!(resource.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io") || resource.is("", "bindings")
+    matches!(resource.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io")
 }
 
 pub async fn answer(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
+    let mut options = write::options(call)?;
+    let bytes = body::read(incoming).await?;
+    let (mut object, findings) = body::read_object(&call.resource.kind, &call.parts.headers, &bytes)?;
+    options.findings = findings;
+    meta::check_scope(&call.resource, &call.namespace, &mut object)?;
+    let warnings = strategy::check_fields(&call.resource, &mut object, &options)?;
+    object.0.remove("status");
     let status = match call.resource.resource.as_str() {
-        "selfsubjectaccessreviews" => json!({"allowed": true, "reason": "the administrator may do everything"}),
-        "selfsubjectrulesreviews" => json!({
-            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            "incomplete": false,
-        }),
-        "selfsubjectreviews" => json!({"userInfo": {"username": "admin", "groups": ["system:masters", "system:authenticated"]}}),
-        other => {
-            return Err(Status::not_implemented(format!(
-                "{other} is not supported: this server has one administrator and evaluates no RBAC rules"
-            )));
+        "selfsubjectreviews" => {
+            let metadata = json!({"creationTimestamp": meta::timestamp(call.registry().now())});
+            object = plain(call, metadata);
+            json!({"userInfo": call.user().to_json()})
+        }
+        "selfsubjectrulesreviews" => {
+            let status = rules(call, object.str_at("/spec/namespace"))?;
+            object = plain(call, json!({}));
+            object.0.insert("spec".into(), json!({}));
+            status
+        }
+        "tokenreviews" => {
+            let status = token(call, &object)?;
+            call.registry().track_new(&call.resource, &mut object, &options);
+            status
+        }
+        kind => {
+            let status = access(call, &object, kind)?;
+            call.registry().track_new(&call.resource, &mut object, &options);
+            status
         }
     };
-    let bytes = body::read(incoming).await?;
-    let (mut object, _) = body::read_object(&call.parts.headers, &bytes)?;
-    object.0.insert("apiVersion".into(), call.resource.api_version().into());
-    object.0.insert("kind".into(), call.resource.kind.clone().into());
-    map_entry(&mut object.0, "metadata").entry("creationTimestamp").or_insert(Value::Null);
     object.0.insert("status".into(), status);
-    let mut response = json_response(&object.into_value());
+    let mut response = with_warnings(json_response(&object.into_value()), &warnings);
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
+}
+
+fn plain(call: &Call<'_>, metadata: Value) -> Object {
+    let mut map = Map::new();
+    map.insert("kind".into(), call.resource.kind.clone().into());
+    map.insert("apiVersion".into(), call.resource.api_version().into());
+    map.insert("metadata".into(), metadata);
+    Object(map)
+}
+
+fn rules(call: &Call<'_>, namespace: &str) -> Result<Value, Status> {
+    if namespace.is_empty() {
+        return Err(Status::bad_request("no namespace on request"));
+    }
+    let user = call.user();
+    let (rules, wrong) = call.shared.auth.policy().rules_for(&user, namespace);
+    let of = |fields: &[&str], wanted: &str| -> Vec<Value> {
+        let shown =
+            |rule: &Value| fields.iter().filter_map(|f| Some(((*f).to_owned(), rule.get(*f)?.clone()))).collect::<Map<_, _>>().into();
+        rules.iter().map(crate::auth::Rule::to_json).filter(|r| r.get(wanted).is_some()).map(|r| shown(&r)).collect()
+    };
+    let mut status = json!({
+        "resourceRules": of(&["verbs", "apiGroups", "resources", "resourceNames"], "resources"),
+        "nonResourceRules": of(&["verbs", "nonResourceURLs"], "nonResourceURLs"),
+        "incomplete": false,
+    });
+    if !wrong.is_empty() {
+        status["evaluationError"] = together(&wrong).into();
+    }
+    Ok(status)
+}
+
+fn token(call: &Call<'_>, review: &Object) -> Result<Value, Status> {
+    let given = review.str_at("/spec/token");
+    if given.is_empty() {
+        return Err(Status::bad_request("token is required for TokenReview in authentication"));
+    }
+    let audiences = texts(review.pointer("/spec/audiences"));
+    let audiences = if audiences.is_empty() { Auth::own_audience() } else { audiences };
+    Ok(match call.shared.auth.authenticate(given, &audiences) {
+        Ok((user, good)) => json!({"authenticated": true, "user": user.to_json(), "audiences": good}),
+        Err(error) => json!({"user": {}, "error": error}),
+    })
+}
+
+fn texts(value: Option<&Value>) -> Vec<String> {
+    let list = value.and_then(Value::as_array);
+    list.map(|l| l.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect()).unwrap_or_default()
+}
+
+/// The three reviews of access: of oneself, of anybody, of anybody in this namespace.
+fn access(call: &Call<'_>, review: &Object, kind: &str) -> Result<Value, Status> {
+    let causes = check(call, review, kind);
+    if !causes.is_empty() {
+        return Err(Status::invalid("authorization.k8s.io", "", "", causes));
+    }
+    let of_self = kind == "selfsubjectaccessreviews";
+    let user = if of_self { (*call.user()).clone() } else { subject(review) };
+    let asked = asked(review);
+    let (allowed, reason) = call.shared.auth.authorize(&user, &asked);
+    let mut status = json!({"allowed": allowed});
+    if !reason.is_empty() {
+        status["reason"] = reason.into();
+    }
+    Ok(status)
+}
+
+fn check(call: &Call<'_>, review: &Object, kind: &str) -> Vec<Cause> {
+    let of = |field: &str| review.pointer(&format!("/spec/{field}")).filter(|v| !v.is_null());
+    let (resource, url) = (of("resourceAttributes"), of("nonResourceAttributes"));
+    let mut causes = Vec::new();
+    if let (Some(_), Some(url)) = (resource, url) {
+        causes.push(Cause::invalid("spec.nonResourceAttributes", url, "cannot be specified in combination with resourceAttributes"));
+    }
+    if resource.is_none() && url.is_none() {
+        let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        causes.push(Cause::invalid("spec.resourceAttributes", &Value::Null, why));
+    }
+    if kind != "selfsubjectaccessreviews" && review.str_at("/spec/user").is_empty() && texts(of("groups")).is_empty() {
+        causes.push(Cause::invalid("spec.user", &"".into(), "at least one of user or group must be specified"));
+    }
+    let metadata = review.0.get("metadata").and_then(Value::as_object);
+    let local = kind == "localsubjectaccessreviews";
+    let kept = |key: &String| key != "managedFields" && !(local && key == "namespace");
+    if let Some(metadata) = metadata.filter(|m| m.iter().any(|(key, value)| kept(key) && !value.is_null())) {
+        let why = if local { "must be empty except for namespace" } else { "must be empty" };
+        causes.push(Cause::invalid("metadata", &Value::Object(metadata.clone()), why));
+    }
+    if local {
+        let namespace = review.str_at("/spec/resourceAttributes/namespace");
+        if resource.is_some() && namespace != call.namespace {
+            causes.push(Cause::invalid("spec.resourceAttributes.namespace", &namespace.into(), "must match metadata.namespace"));
+        }
+        if let Some(url) = url {
+            causes.push(Cause::invalid("spec.nonResourceAttributes", url, "disallowed on this kind of request"));
+        }
+    }
+    causes
+}
+
+/// The user that the review is about. Nobody is `system:authenticated` by being asked about.
+fn subject(review: &Object) -> UserInfo {
+    let extra = review.pointer("/spec/extra").and_then(Value::as_object);
+    UserInfo {
+        name: review.str_at("/spec/user").to_owned(),
+        uid: review.str_at("/spec/uid").to_owned(),
+        groups: texts(review.pointer("/spec/groups")),
+        extra: extra.map(|m| m.iter().map(|(key, value)| (key.clone(), texts(Some(value)))).collect()).unwrap_or_default(),
+    }
+}
+
+fn asked(review: &Object) -> Attributes {
+    let is_resource = review.pointer("/spec/resourceAttributes").is_some();
+    let part = if is_resource { "resourceAttributes" } else { "nonResourceAttributes" };
+    let word = |field: &str| review.str_at(&format!("/spec/{part}/{field}")).to_owned();
+    Attributes {
+        is_resource,
+        verb: word("verb"),
+        group: word("group"),
+        resource: word("resource"),
+        subresource: word("subresource"),
+        name: word("name"),
+        namespace: word("namespace"),
+        path: word("path"),
+    }
 }

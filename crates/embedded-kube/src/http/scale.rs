@@ -1,7 +1,7 @@
 //! The scale subresource: the number of replicas of an object, as `autoscaling/v1` `Scale`.
 
 use super::{Call, body, json_response, with_warnings, write};
-use crate::registry::{Part, Patch, Written};
+use crate::registry::{Part, Patch, Written, patch_refused};
 use crate::status::{Cause, Status};
 use axum::body::Body;
 use http::Response;
@@ -61,20 +61,46 @@ pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
 
 pub async fn update(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let bytes = body::read(incoming).await?;
-    let (scale, _) = body::read_object(&call.parts.headers, &bytes)?;
+    let (scale, _) = body::read_object("Scale", &call.parts.headers, &bytes)?;
     store(call, |_| Ok(scale.clone().into_value())).await
 }
 
 pub async fn patch(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let bytes = body::read(incoming).await?;
     let (patch, _) = write::read_patch(call, &bytes)?;
+    if let Patch::Apply(scale) = &patch {
+        return apply(call, scale).await;
+    }
     let changed = |scale: &Value| match &patch {
-        Patch::Json(p) => patch::json::apply(scale, p).map_err(|e| Status::bad_request(e.to_string())),
+        Patch::Json(p) => patch::json::apply(scale, p).map_err(|e| patch_refused(&e)),
         // Scale has no lists, so a strategic merge is a plain one.
-        Patch::Merge(p) | Patch::Strategic(p) => patch::json_merge::apply(scale, p).map_err(|e| Status::bad_request(e.to_string())),
-        Patch::Apply(_) => Err(Status::not_implemented("server-side apply of the scale subresource is not supported; use a merge patch")),
+        Patch::Merge(p) | Patch::Strategic(p) => patch::json_merge::apply(scale, p).map_err(|e| patch_refused(&e)),
+        Patch::Apply(_) => Ok(scale.clone()),
     };
     store(call, changed).await
+}
+
+/// The manager owns the number of replicas in the object itself.
+async fn apply(call: &Call<'_>, scale: &Object) -> Result<Response<Body>, Status> {
+    let mut options = write::options(call)?;
+    options.force = call.query.flag("force");
+    let mut config = Object::skeleton(&call.resource.gvk(), &call.namespace, call.name());
+    if let Some(replicas) = scale.pointer("/spec/replicas") {
+        set_at(&mut config, &paths(call).spec, replicas.clone());
+    }
+    let at = (call.namespace.as_str(), call.name());
+    call.registry().get(&call.resource.gvr(), at.0, at.1)?;
+    let written = call.registry().patch(&call.resource.gvr(), at, Part::Scale, &Patch::Apply(config), &options)?;
+    call.registry().durable(written.revision).await?;
+    Ok(with_warnings(json_response(&scale_of(call, &written.object)), &written.warnings))
+}
+
+fn set_at(object: &mut Object, pointer: &str, value: Value) {
+    let words: Vec<&str> = pointer.trim_start_matches('/').split('/').collect();
+    if let [parents @ .., last] = words.as_slice() {
+        let map = parents.iter().fold(&mut object.0, |map, word| map_entry(map, word));
+        map.insert((*last).to_owned(), value);
+    }
 }
 
 /// Sets the replicas that the changed Scale asks for; tried again when somebody else writes in between.
@@ -95,7 +121,8 @@ fn set(call: &Call<'_>, live: &Object, scale: &Value, options: &crate::registry:
     let replicas = match scale.pointer("/spec/replicas") {
         None | Some(Value::Null) => 0,
         Some(value) => match value.as_i64() {
-            Some(n) if n >= 0 => n,
+            // A custom resource says itself what its numbers may be.
+            Some(n) if n >= 0 || call.resource.custom.is_some() => n,
             _ => {
                 let cause = Cause::invalid("spec.replicas", value, "must be greater than or equal to 0");
                 return Err(Status::invalid("autoscaling", "Scale", call.name(), vec![cause]));
@@ -108,12 +135,7 @@ fn set(call: &Call<'_>, live: &Object, scale: &Value, options: &crate::registry:
     }
     let mut object = live.clone();
     object.0.insert("apiVersion".into(), call.resource.api_version().into());
-    let path = paths(call).spec;
-    let words: Vec<&str> = path.trim_start_matches('/').split('/').collect();
-    if let [parents @ .., last] = words.as_slice() {
-        let map = parents.iter().fold(&mut object.0, |map, word| map_entry(map, word));
-        map.insert((*last).to_owned(), replicas.into());
-    }
+    set_at(&mut object, &paths(call).spec, replicas.into());
     match call.registry().update_part(&call.resource.gvr(), &call.namespace, object, Part::Scale, options) {
         Ok(written) => Ok(Some(written)),
         Err(status) if status.is_conflict() => Ok(None),

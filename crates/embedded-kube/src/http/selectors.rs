@@ -57,9 +57,9 @@ pub struct Filter {
 impl Filter {
     pub fn from_query(query: &Query, resource: &Resource) -> Result<Self, Status> {
         let labels = query.get("labelSelector").map(LabelSelector::parse).transpose();
-        let labels = labels.map_err(|e| Status::bad_request(format!("unable to parse requirement: {}", e.reason)))?;
+        let labels = labels.map_err(|e| Status::bad_request(e.reason))?;
         let fields = query.get("fieldSelector").map(FieldSelector::parse).transpose();
-        let fields = fields.map_err(|e| Status::bad_request(e.to_string()))?;
+        let fields = fields.map_err(|e| Status::bad_request(e.reason))?;
         for term in fields.iter().flat_map(|f| &f.terms) {
             if !is_selectable(resource, &term.path) {
                 return Err(Status::bad_request(unknown_field(resource, &term.path)));
@@ -101,7 +101,7 @@ fn unknown_field(resource: &Resource, path: &str) -> String {
 }
 
 fn is_selectable(resource: &Resource, path: &str) -> bool {
-    if matches!(path, "metadata.name" | "metadata.namespace") {
+    if path == "metadata.name" || (path == "metadata.namespace" && resource.namespaced) {
         return true;
     }
     match &resource.custom {

@@ -5,7 +5,7 @@ use super::selectors::Filter;
 use super::{Call, object, table};
 use crate::catalog::Resource;
 use crate::registry::{Change, EventType, Registry, Stored};
-use crate::status::{Cause, Status};
+use crate::status::Status;
 use axum::body::Body;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::stream;
@@ -15,10 +15,11 @@ use rand::Rng;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// Changes that are ready together are sent together, up to this size.
@@ -41,6 +42,8 @@ struct Stream {
     changes: mpsc::Receiver<Arc<Change>>,
     bookmarks: bool,
     next_bookmark: Instant,
+    /// For the next bookmark or the end. One for all events: making a timer costs more than sending an event.
+    timer: Pin<Box<Sleep>>,
     end: Instant,
     last: u64,
     over: bool,
@@ -58,14 +61,7 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let asked = call.query.get("resourceVersion").unwrap_or("");
     let after = match asked {
         "" | "0" => None,
-        text => Some(text.parse::<u64>().map_err(|_| {
-            Status::invalid(
-                "meta.k8s.io",
-                "ListOptions",
-                "",
-                vec![Cause::invalid("resourceVersion", &text.into(), "must be an unsigned integer")],
-            )
-        })?),
+        text => Some(object::revision(text)?),
     };
     let mut ready = VecDeque::new();
     let namespace = call.target.namespace.as_deref();
@@ -77,15 +73,14 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let existing = if initial { state.list(&call.resource.table, namespace) } else { Vec::new() };
     let followed = state.watch(&call.resource.table, namespace, start);
     drop(state);
-    let now = Instant::now();
-    let end = now + Duration::from_secs(seconds);
+    let end = Instant::now() + Duration::from_secs(seconds);
     let (past, changes) = match followed {
         Ok(found) => found,
         Err(too_old) => {
             let status = Status::expired(format!("too old resource version: {start} ({})", too_old.oldest));
             ready.push_back(line("ERROR", &serde_json::to_vec(&status.to_json()).expect("a JSON tree serialises")));
             let (_, closed) = mpsc::channel(1);
-            return Ok(respond(Stream { printer, ready, changes: closed, bookmarks, next_bookmark: end, end, last: start, over: true }));
+            return Ok(respond(Stream { ready, over: true, ..Stream::new(printer, closed, false, end, start) }));
         }
     };
     for stored in &existing {
@@ -97,23 +92,17 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
         ready.push_back(printer.bookmark(start, true));
     }
     ready.extend(past.iter().filter_map(|change| printer.change(change)));
-    Ok(respond(Stream { printer, ready, changes, bookmarks, next_bookmark: now + BOOKMARK_EVERY, end, last: start, over: false }))
+    Ok(respond(Stream { ready, ..Stream::new(printer, changes, bookmarks, end, start) }))
 }
 
 /// Whether the stream begins with what is there now.
 fn wants_initial_events(call: &Call<'_>) -> Result<bool, Status> {
-    let invalid = |cause| Err(Status::invalid("meta.k8s.io", "ListOptions", "", vec![cause]));
-    let matching = call.query.get("resourceVersionMatch");
-    if call.query.get("sendInitialEvents").is_none() {
-        if matching.is_some() {
-            let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-            return invalid(Cause::forbidden("resourceVersionMatch", detail));
-        }
-        return Ok(matches!(call.query.get("resourceVersion"), None | Some("0")));
+    let problems = call.query.watch_problems();
+    if !problems.is_empty() {
+        return Err(Status::invalid("meta.k8s.io", "ListOptions", "", problems));
     }
-    if matching != Some("NotOlderThan") {
-        let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-        return invalid(Cause::forbidden("resourceVersionMatch", detail));
+    if call.query.get("sendInitialEvents").is_none() {
+        return Ok(matches!(call.query.get("resourceVersion"), None | Some("0")));
     }
     let asked = call.query.get("resourceVersion").and_then(|v| v.parse().ok()).unwrap_or(0);
     object::check_not_ahead(call.registry(), asked)?;
@@ -126,11 +115,18 @@ fn respond(stream: Stream) -> Response<Body> {
         Some((Ok::<Bytes, Infallible>(chunk), s))
     }));
     let mut response = Response::new(body);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json;stream=watch"));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
 impl Stream {
+    fn new(printer: Printer, changes: mpsc::Receiver<Arc<Change>>, bookmarks: bool, end: Instant, last: u64) -> Self {
+        let next_bookmark = Instant::now() + BOOKMARK_EVERY;
+        let first = if bookmarks { next_bookmark.min(end) } else { end };
+        let timer = Box::pin(tokio::time::sleep_until(first));
+        Self { printer, ready: VecDeque::new(), changes, bookmarks, next_bookmark, timer, end, last, over: false }
+    }
+
     /// The next piece of the body; `None` ends the stream.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
@@ -140,7 +136,6 @@ impl Stream {
             if self.over {
                 return None;
             }
-            let timer = if self.bookmarks { self.next_bookmark.min(self.end) } else { self.end };
             tokio::select! {
                 change = self.changes.recv() => match change {
                     Some(change) => {
@@ -152,7 +147,7 @@ impl Stream {
                     // The watcher fell behind or the resource is gone: the client lists again.
                     None => self.over = true,
                 },
-                () = tokio::time::sleep_until(timer) => self.on_timer(),
+                () = &mut self.timer => self.on_timer(),
             }
         }
     }
@@ -173,6 +168,8 @@ impl Stream {
         }
         self.next_bookmark = Instant::now() + BOOKMARK_EVERY;
         self.over = Instant::now() >= self.end;
+        let next = if self.bookmarks { self.next_bookmark.min(self.end) } else { self.end };
+        self.timer.as_mut().reset(next);
     }
 
     fn take_ready(&mut self) -> Bytes {
@@ -212,6 +209,9 @@ impl Printer {
             (EventType::Deleted, true, _) => "DELETED",
             _ => return None,
         };
+        if word == change.kind.word() && matches!(self.form, Form::Object | Form::GroupDiscovery) && self.resource.is_storage() {
+            return Some(change.line.get_or_init(|| line(word, &change.stored.bytes)).clone());
+        }
         Some(self.event(word, &change.stored))
     }
 
@@ -227,7 +227,7 @@ impl Printer {
     fn event(&mut self, word: &str, stored: &Arc<Stored>) -> Bytes {
         match self.form {
             Form::Object | Form::GroupDiscovery => line(word, &object::bytes(&self.resource, stored)),
-            Form::Metadata => line(word, &to_bytes(&object::metadata_only(&stored.object()))),
+            Form::Metadata | Form::MetadataList => line(word, &to_bytes(&object::metadata_only(&stored.object()))),
             Form::Table => {
                 let meta = json!({"resourceVersion": stored.meta.revision.to_string()});
                 let rows = std::slice::from_ref(stored);
@@ -241,13 +241,15 @@ impl Printer {
     }
 
     fn bookmark(&self, revision: u64, initial_end: bool) -> Bytes {
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let object = match self.form {
             Form::Table => table::bookmark(&metadata),
-            Form::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}),
+            Form::Metadata | Form::MetadataList => {
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+            }
             _ => json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata}),
         };
         line("BOOKMARK", &to_bytes(&object))

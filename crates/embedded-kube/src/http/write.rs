@@ -10,47 +10,62 @@ use http::{Response, StatusCode};
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 
-const PATCH_TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, \
-                           application/apply-patch+yaml";
-
 /// Options from the query; the manager's name defaults to the client's name.
 pub fn options(call: &Call<'_>) -> Result<WriteOptions, Status> {
+    let causes = call.query.write_problems();
+    if !causes.is_empty() {
+        let kind = match call.parts.method {
+            http::Method::PUT => "UpdateOptions",
+            http::Method::PATCH => "PatchOptions",
+            _ => "CreateOptions",
+        };
+        return Err(Status::invalid("meta.k8s.io", kind, "", causes));
+    }
     let agent = call.parts.headers.get(USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or("");
     let manager = match call.query.get("fieldManager") {
-        Some(name) if name.len() > 128 => {
-            let cause = Cause {
-                reason: "FieldValueTooLong",
-                message: "Too long: may not be more than 128 bytes".into(),
-                field: "fieldManager".into(),
-            };
-            return Err(Status::invalid("meta.k8s.io", "CreateOptions", "", vec![cause]));
-        }
         Some(name) => name.to_owned(),
         None => agent.split('/').next().unwrap_or("").chars().filter(|c| !c.is_control()).take(128).collect(),
     };
     Ok(WriteOptions {
+        keep_nulls: false,
         manager,
-        dry_run: call.query.dry_run()?,
+        dry_run: call.query.dry_run(),
         force: call.query.flag("force"),
-        validation: call.query.validation()?,
+        validation: call.query.validation(),
         findings: Vec::new(),
+        guard: call.guard(),
     })
 }
 
 pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let mut options = options(call)?;
     let bytes = body::read(incoming).await?;
-    let (object, findings) = body::read_object(&call.parts.headers, &bytes)?;
+    let (mut object, findings) = body::read_object(&call.resource.kind, &call.parts.headers, &bytes)?;
     options.findings = findings;
+    if call.resource.is("certificates.k8s.io", "certificatesigningrequests") {
+        requested_by(call, &mut object);
+    }
     let written = call.registry().create(&call.resource.gvr(), &call.namespace, object, &options)?;
     answer(call, &written, StatusCode::CREATED).await
+}
+
+/// A certificate request says who asks; that is not left to the one who asks.
+fn requested_by(call: &Call<'_>, object: &mut Object) {
+    let user = call.user().to_json();
+    let spec = tiphys_apimachinery::object::map_entry(&mut object.0, "spec");
+    for field in ["username", "uid", "groups", "extra"] {
+        match user.get(field) {
+            Some(value) => spec.insert(field.into(), value.clone()),
+            None => spec.remove(field),
+        };
+    }
 }
 
 /// Replaces the object, or the part of it that the subresource stands for.
 pub async fn update(call: &Call<'_>, incoming: Body, part: Part) -> Result<Response<Body>, Status> {
     let mut options = options(call)?;
     let bytes = body::read(incoming).await?;
-    let (object, findings) = body::read_object(&call.parts.headers, &bytes)?;
+    let (object, findings) = body::read_object(&call.resource.kind, &call.parts.headers, &bytes)?;
     options.findings = findings;
     if object.name() != call.name() {
         return Err(Status::bad_request(if object.name().is_empty() {
@@ -60,7 +75,8 @@ pub async fn update(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respo
         }));
     }
     let written = call.registry().update_part(&call.resource.gvr(), &call.namespace, object, part, &options)?;
-    answer(call, &written, StatusCode::OK).await
+    let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+    answer(call, &written, code).await
 }
 
 pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Response<Body>, Status> {
@@ -85,7 +101,7 @@ pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respon
 /// The patch and what its decoder noticed.
 pub fn read_patch(call: &Call<'_>, bytes: &[u8]) -> Result<(Patch, Vec<String>), Status> {
     let media = body::media_type(&call.parts.headers);
-    let json = || -> Result<(Value, Vec<String>), Status> { body::parse_json(bytes) };
+    let json = || body::parse_patch(bytes);
     Ok(match media.as_str() {
         "application/json-patch+json" => {
             let (patch, findings) = json()?;
@@ -95,7 +111,7 @@ pub fn read_patch(call: &Call<'_>, bytes: &[u8]) -> Result<(Patch, Vec<String>),
             let (patch, findings) = json()?;
             (Patch::Merge(patch), findings)
         }
-        "application/strategic-merge-patch+json" => {
+        "application/strategic-merge-patch+json" if call.resource.custom.is_none() => {
             let (patch, findings) = json()?;
             (Patch::Strategic(patch), findings)
         }
@@ -104,7 +120,11 @@ pub fn read_patch(call: &Call<'_>, bytes: &[u8]) -> Result<(Patch, Vec<String>),
             let config = Object::from_value(config).map_err(|e| Status::bad_request(e.to_string()))?;
             (Patch::Apply(check_config(call, config)?), findings)
         }
-        _ => return Err(Status::unsupported_media_type(PATCH_TYPES)),
+        _ if call.resource.custom.is_some() => {
+            let known = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+            return Err(Status::unsupported_media_type(known));
+        }
+        _ => return Err(Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").with_causes(Vec::new())),
     })
 }
 
@@ -158,8 +178,12 @@ pub async fn delete(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
         Vec::new()
     };
     if !deleted.removed || returns_object(call) {
-        let waits_for_dependents = options.propagation == Some(crate::registry::Propagation::Foreground);
-        let code = if !deleted.removed && waits_for_dependents { StatusCode::ACCEPTED } else { StatusCode::OK };
+        // Only who asks in the old way is told that it is not over.
+        let old_way = match &body {
+            Some(body) => body["orphanDependents"] == false,
+            None => call.query.get("orphanDependents").is_some() && !call.query.flag("orphanDependents"),
+        };
+        let code = if !deleted.removed && old_way { StatusCode::ACCEPTED } else { StatusCode::OK };
         let code = if call.resource.is("", "pods") { StatusCode::OK } else { code };
         return Ok(with_warnings(object::respond(call, &deleted.stored, code)?, &warnings));
     }
@@ -195,7 +219,7 @@ fn success(call: &Call<'_>, deleted: &Deleted) -> Value {
 /// Deletes what the selectors match, and answers with the list of it.
 pub async fn delete_collection(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     if call.resource.namespaced && call.target.namespace.is_none() {
-        return Err(Status::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource"));
+        return Err(if call.resource.custom.is_some() { Status::no_such_path() } else { Status::not_allowed() });
     }
     let body = delete_body(call, incoming).await?;
     let options = call.query.delete_options(body.as_ref())?;
@@ -207,7 +231,8 @@ pub async fn delete_collection(call: &Call<'_>, incoming: Body) -> Result<Respon
         match call.registry().delete(&call.resource.gvr(), &item.meta.namespace, &item.meta.name, &options) {
             Ok(deleted) => {
                 last = last.max(deleted.revision);
-                gone.push(deleted.stored);
+                // As it was listed, not as it was removed.
+                gone.push(item.clone());
             }
             Err(status) if status.is_not_found() => {}
             Err(status) => return Err(status),

@@ -3,7 +3,12 @@
 use super::{delete, modify};
 use crate::registry::{Part, Registry};
 use crate::strategy::CLEANUP;
-use tiphys_apimachinery::Gvr;
+use tiphys_apimachinery::{Gvr, Object};
+
+/// Where the objects of a definition are kept.
+pub fn table(definition: &Object) -> String {
+    format!("{}/{}", definition.str_at("/spec/group"), definition.str_at("/spec/names/plural"))
+}
 
 /// Deletes the objects of a definition that is being deleted, then lets the definition go. Says whether it is done.
 pub fn empty(registry: &Registry, table: &str) -> bool {

@@ -2,10 +2,11 @@
 
 use super::{delete, modify};
 use crate::catalog::Resource;
-use crate::registry::{FOREGROUND, Meta, ORPHAN, Part, Propagation, Registry, Stored};
-use serde_json::Value;
+use crate::registry::{FOREGROUND, Meta, ORPHAN, Part, Propagation, Registry, Stored, WriteOptions};
+use serde_json::{Value, json};
 use std::sync::Arc;
-use tiphys_apimachinery::Object;
+use tiphys_apimachinery::object::OwnerReference;
+use tiphys_apimachinery::{Gvk, Gvr, Object};
 
 fn find(registry: &Registry, uid: &str) -> Option<(Arc<Resource>, Arc<Stored>)> {
     let (table, stored) = {
@@ -29,15 +30,59 @@ pub fn owner_is_gone(registry: &Registry, uid: &str) {
     }
 }
 
+/// What an owner reference is worth.
+enum Owner {
+    Missing,
+    /// Deleted, and waiting for its dependents.
+    Going,
+    Solid,
+}
+
+fn judge(registry: &Registry, resource: &Resource, object: &Object, owner: &OwnerReference) -> Owner {
+    let kind = registry.catalog().kind(&Gvk::from_api_version(&owner.api_version, &owner.kind)).cloned();
+    // Nobody can say whether an object of an unknown kind is there, or which one a namespaced name means outside a namespace.
+    let Some(kind) = kind else { return Owner::Solid };
+    match find(registry, &owner.uid) {
+        Some((_, found)) if kind.namespaced && found.meta.namespace != object.namespace() => {
+            report(registry, object, owner);
+            if resource.namespaced { Owner::Missing } else { Owner::Solid }
+        }
+        Some((_, found)) if waits_for_dependents(&found) => Owner::Going,
+        Some(_) => Owner::Solid,
+        None if kind.namespaced && !resource.namespaced => Owner::Solid,
+        None => Owner::Missing,
+    }
+}
+
+/// An owner must be in the object's own namespace, or in none.
+fn report(registry: &Registry, object: &Object, owner: &OwnerReference) {
+    let home = if object.namespace().is_empty() { "default" } else { object.namespace() };
+    let (version, kind, name, uid) = (&owner.api_version, &owner.kind, &owner.name, &owner.uid);
+    let identity = format!("[{version}/{kind}, namespace: {}, name: {name}, uid: {uid}]", object.namespace());
+    let time = crate::registry::meta::timestamp(registry.now());
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"generateName": format!("{}.", object.name()), "namespace": home},
+        "involvedObject": {"apiVersion": object.api_version(), "kind": object.kind(), "namespace": object.namespace(), "name": object.name(), "uid": object.uid()},
+        "type": "Warning", "reason": "OwnerRefInvalidNamespace",
+        "message": format!("ownerRef {identity} does not exist in namespace \"{}\"", object.namespace()),
+        "source": {"component": "garbage-collector-controller"}, "reportingComponent": "garbage-collector-controller",
+        "reportingInstance": "", "firstTimestamp": time, "lastTimestamp": time, "count": 1,
+    });
+    let Ok(event) = Object::from_value(event) else { return };
+    // A remark that cannot be made is not made.
+    let _ = registry.create(&Gvr::new("", "v1", "events"), home, event, &WriteOptions::manager("kube-controller-manager"));
+}
+
 /// Deletes an object none of whose owners exists; drops references to missing owners when another one exists.
 pub fn check_owners(registry: &Registry, uid: &str) {
     let Some((resource, stored)) = find(registry, uid) else { return };
     let (mut missing, mut solid) = (Vec::new(), 0);
-    for owner in &stored.meta.owners {
-        match find(registry, owner) {
-            None => missing.push(owner.clone()),
-            Some((_, owner)) if waits_for_dependents(&owner) => {}
-            Some(_) => solid += 1,
+    let object = stored.object();
+    for owner in object.owner_references() {
+        match judge(registry, &resource, &object, &owner) {
+            Owner::Missing => missing.push(owner.uid),
+            Owner::Going => {}
+            Owner::Solid => solid += 1,
         }
     }
     if missing.is_empty() {

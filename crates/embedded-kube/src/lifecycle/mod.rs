@@ -8,6 +8,7 @@ mod namespaces;
 mod storage;
 
 use crate::catalog::{CRD_TABLE, Resource};
+use crate::quiet::Asked;
 use crate::registry::{DeleteOptions, Event, EventType, Part, Propagation, Registry, WriteOptions};
 use crate::status::Status;
 use std::collections::HashSet;
@@ -31,7 +32,7 @@ struct Lifecycle {
 }
 
 /// Looks at everything once, then at every change, until `stop`.
-pub async fn run(registry: Registry, mut changes: UnboundedReceiver<Event>, stop: CancellationToken) {
+pub async fn run(registry: Registry, mut changes: UnboundedReceiver<Event>, mut asked: Asked, stop: CancellationToken) {
     let mut lifecycle = Lifecycle {
         registry,
         namespaces: HashSet::new(),
@@ -45,6 +46,25 @@ pub async fn run(registry: Registry, mut changes: UnboundedReceiver<Event>, stop
         if changes.is_empty() && lifecycle.look_at_changed() {
             continue;
         }
+        if changes.is_empty() {
+            asked.answer(None);
+        }
+        let event = tokio::select! {
+            () = stop.cancelled() => return,
+            () = asked.next() => continue,
+            event = changes.recv() => match event {
+                Some(event) => event,
+                None => return,
+            },
+        };
+        lifecycle.notice(&event);
+    }
+}
+
+/// Only what an API server does without a controller manager: empties definitions that are being deleted.
+pub async fn run_definitions(registry: Registry, mut changes: UnboundedReceiver<Event>, stop: CancellationToken) {
+    let mut waiting: HashSet<String> = HashSet::new();
+    loop {
         let event = tokio::select! {
             () = stop.cancelled() => return,
             event = changes.recv() => match event {
@@ -52,7 +72,18 @@ pub async fn run(registry: Registry, mut changes: UnboundedReceiver<Event>, stop
                 None => return,
             },
         };
-        lifecycle.notice(&event);
+        let table = match event.resource.table.as_str() {
+            CRD_TABLE if event.kind != EventType::Deleted && event.object.deletion_timestamp().is_some() => {
+                definitions::table(&event.object)
+            }
+            table if event.kind == EventType::Deleted && waiting.contains(table) => table.to_owned(),
+            _ => continue,
+        };
+        if definitions::empty(&registry, &table) {
+            waiting.remove(&table);
+        } else {
+            waiting.insert(table);
+        }
     }
 }
 
@@ -116,7 +147,7 @@ impl Lifecycle {
             self.namespaces.insert(object.name().to_owned());
             self.changed_namespaces.insert(object.name().to_owned());
         } else if resource.table == CRD_TABLE {
-            let table = format!("{}/{}", object.str_at("/spec/group"), object.str_at("/spec/names/plural"));
+            let table = definitions::table(object);
             self.definitions.insert(table.clone());
             self.changed_definitions.insert(table);
         }

@@ -1,13 +1,25 @@
 //! The life of namespaces: the ones every cluster has, and emptying one that is being deleted.
 
 use super::{delete, modify};
-use crate::registry::{Part, Propagation, Registry, WriteOptions};
+use crate::catalog::Resource;
+use crate::registry::{Part, Propagation, Registry, Stored, WriteOptions};
 use crate::status::Status;
 use serde_json::{Value, json};
+use std::{collections::BTreeMap, sync::Arc};
 use tiphys_apimachinery::object::map_entry;
 use tiphys_apimachinery::{Gvr, Object};
 
 const SYSTEM: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// The priority classes that every cluster has.
+const PRIORITIES: [(&str, i64, &str); 2] = [
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    ),
+    ("system-node-critical", 2_000_001_000, "Used for system critical pods that must not be moved from their current node."),
+];
 
 /// Makes the namespaces that every cluster has, and the service through which pods reach the API.
 pub fn make_system_namespaces(registry: &Registry) -> Result<(), Status> {
@@ -28,7 +40,15 @@ pub fn make_system_namespaces(registry: &Registry) -> Result<(), Status> {
         "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
         "spec": {"clusterIP": crate::strategy::API_SERVICE_IP, "ports": [{"name": "https", "port": 443, "targetPort": 6443, "protocol": "TCP"}]},
     });
-    make(&Gvr::new("", "v1", "services"), "default", service)
+    make(&Gvr::new("", "v1", "services"), "default", service)?;
+    for (name, value, description) in PRIORITIES {
+        let class = json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
+            "value": value, "description": description, "preemptionPolicy": "PreemptLowerPriority",
+        });
+        make(&Gvr::new("scheduling.k8s.io", "v1", "priorityclasses"), "", class)?;
+    }
+    Ok(())
 }
 
 /// Deletes what is left in a namespace that is being deleted, and the namespace when nothing is. Says whether it is done.
@@ -41,16 +61,18 @@ pub fn empty(registry: &Registry, name: &str) -> bool {
     }
     let catalog = registry.catalog();
     let tables: Vec<String> = registry.read().tables().map(|(table, _)| table.clone()).collect();
-    let mut left = 0;
+    let mut left = Left::default();
     for table in tables {
         let Some(kind) = catalog.stored_in(&table).filter(|r| r.namespaced) else { continue };
         let (_, objects) = registry.list_stored(kind, Some(name));
         for object in objects.iter().filter(|o| !o.meta.deleting) {
             delete(registry, kind, &object.meta, Some(Propagation::Background));
         }
-        left += registry.list_stored(kind, Some(name)).1.len();
+        left.count(kind, &registry.list_stored(kind, Some(name)).1);
     }
-    if left > 0 {
+    let time = crate::registry::meta::timestamp(registry.now());
+    modify(registry, &resource, ("", name), Part::Status, |object| left.tell(object, &time));
+    if !left.resources.is_empty() {
         return false;
     }
     modify(registry, &resource, ("", name), Part::Finalize, |object| {
@@ -58,4 +80,62 @@ pub fn empty(registry: &Registry, name: &str) -> bool {
         true
     });
     registry.get_stored(&resource, "", name).is_err()
+}
+
+/// What keeps a namespace that is being deleted: objects by resource, and their finalizers.
+#[derive(Default)]
+struct Left {
+    resources: BTreeMap<String, usize>,
+    finalizers: BTreeMap<String, usize>,
+}
+
+impl Left {
+    fn count(&mut self, kind: &Resource, objects: &[Arc<Stored>]) {
+        if objects.is_empty() {
+            return;
+        }
+        *self.resources.entry(format!("{}.{}", kind.resource, kind.group)).or_default() += objects.len();
+        for finalizer in objects.iter().flat_map(|o| o.object().finalizers()) {
+            *self.finalizers.entry(finalizer).or_default() += 1;
+        }
+    }
+
+    /// Sets the namespace's conditions; says whether they are new.
+    fn tell(&self, namespace: &mut Object, now: &str) -> bool {
+        let list = |counts: &BTreeMap<String, usize>, verb: &str| {
+            counts.iter().map(|(what, n)| format!("{what} {verb} {n} resource instances")).collect::<Vec<_>>().join(", ")
+        };
+        let (resources, finalizers) = (list(&self.resources, "has"), list(&self.finalizers, "in"));
+        let remaining = format!("Some resources are remaining: {resources}");
+        let held = format!("Some content in the namespace has finalizers remaining: {finalizers}");
+        let conditions = [
+            ("NamespaceDeletionDiscoveryFailure", false, "ResourcesDiscovered", "All resources successfully discovered"),
+            ("NamespaceDeletionGroupVersionParsingFailure", false, "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+            (
+                "NamespaceDeletionContentFailure",
+                false,
+                "ContentDeleted",
+                "All content successfully deleted, may be waiting on finalization",
+            ),
+            match resources.is_empty() {
+                true => ("NamespaceContentRemaining", false, "ContentRemoved", "All content successfully removed"),
+                false => ("NamespaceContentRemaining", true, "SomeResourcesRemain", remaining.as_str()),
+            },
+            match finalizers.is_empty() {
+                true => ("NamespaceFinalizersRemaining", false, "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+                false => ("NamespaceFinalizersRemaining", true, "SomeFinalizersRemain", held.as_str()),
+            },
+        ];
+        let before = namespace.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+        let of = |(kind, status, reason, message): &(&str, bool, &str, &str)| {
+            let status = if *status { "True" } else { "False" };
+            let old = before.iter().find(|c| c["type"] == *kind && c["status"] == status);
+            let since = old.map_or(now, |o| o["lastTransitionTime"].as_str().unwrap_or(now));
+            json!({"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message})
+        };
+        let conditions: Vec<Value> = conditions.iter().map(of).collect();
+        let changed = conditions != before;
+        map_entry(&mut namespace.0, "status").insert("conditions".into(), conditions.into());
+        changed
+    }
 }

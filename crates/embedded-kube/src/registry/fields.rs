@@ -3,13 +3,15 @@
 //! Main functions: [`track`] for creates, updates and patches, [`apply`] for server-side apply.
 
 use super::options::{Part, WriteOptions};
-use super::{Registry, meta};
-use crate::catalog::Resource;
+use super::{Registry, convert, meta};
+use crate::catalog::{Catalog, Resource};
 use crate::gotypes;
 use crate::status::{Cause, Status};
 use serde_json::{Map, Value};
-use tiphys_apimachinery::Object;
-use tiphys_apimachinery::patch::apply::{self, ApplyError, ApplyOptions, Conflict};
+use std::sync::Arc;
+use tiphys_apimachinery::patch::apply::{self, ApplyError, ApplyOptions, Conflict, Versions};
+use tiphys_apimachinery::schema::TypeRef;
+use tiphys_apimachinery::{Gvk, Object};
 
 /// The manager of requests that name none.
 const UNKNOWN: &str = "unknown";
@@ -26,7 +28,12 @@ pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, 
         subresource: part.word(),
         reset_fields: reset_fields(resource, part),
     };
-    apply::track_update(before, after, &options, resource.ty());
+    // Go reads the empty list of an unstructured object as none at all.
+    if resource.custom.is_some() && after.metadata("managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        after.metadata_mut().remove("managedFields");
+    }
+    let versions = Served::of(registry, resource);
+    apply::track_update_in(before, after, &options, resource.ty(), Some(&versions));
     // To the real server a new built-in object replaces an empty struct, whose parts nobody owns.
     if before.is_none()
         && resource.custom.is_none()
@@ -49,6 +56,47 @@ pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, 
     }
 }
 
+/// The versions of a kind that are served now.
+struct Served<'r> {
+    catalog: Arc<Catalog>,
+    resource: &'r Resource,
+}
+
+impl<'r> Served<'r> {
+    fn of(registry: &Registry, resource: &'r Resource) -> Self {
+        Self { catalog: registry.catalog(), resource }
+    }
+
+    fn find(&self, api_version: &str) -> Option<&Resource> {
+        if api_version == self.resource.api_version() {
+            return Some(self.resource);
+        }
+        let gvk = Gvk::from_api_version(api_version, &self.resource.kind);
+        self.catalog.kind(&gvk).map(|found| &**found).filter(|found| found.table == self.resource.table)
+    }
+}
+
+impl Versions for Served<'_> {
+    fn convert(&self, object: &Object, api_version: &str) -> Result<Option<(Object, Option<TypeRef<'_>>)>, String> {
+        let (Some(from), Some(to)) = (self.find(object.api_version()), self.find(api_version)) else {
+            return match self.resource.custom {
+                Some(_) => Err(format!("request to convert CR to an invalid group/version: {api_version}")),
+                None => Ok(None),
+            };
+        };
+        let mut object = object.clone();
+        if object.api_version() != api_version {
+            convert::to_storage(from, &mut object);
+            convert::from_storage(to, &mut object);
+        }
+        Ok(Some((object, to.ty())))
+    }
+
+    fn reset_everywhere(&self) -> bool {
+        self.resource.custom.is_none()
+    }
+}
+
 /// Takes the parts of an empty struct out of a set of owned fields: maps and lists that were there, values that did not change.
 fn forget(fields: &mut Map<String, Value>, zero: &Map<String, Value>, now: &Map<String, Value>) {
     for (name, empty) in zero {
@@ -56,7 +104,10 @@ fn forget(fields: &mut Map<String, Value>, zero: &Map<String, Value>, now: &Map<
         let Some(Value::Object(inner)) = fields.get_mut(&key) else { continue };
         // An atomic map is owned as a whole and has no parts.
         let had_parts = !inner.is_empty();
-        inner.remove(".");
+        // A pointer to a struct points nowhere in an empty one.
+        if empty.is_object() || !now.get(name).is_some_and(Value::is_object) {
+            inner.remove(".");
+        }
         if let (Value::Object(empty), Some(Value::Object(now))) = (empty, now.get(name)) {
             forget(inner, empty, now);
         }
@@ -67,11 +118,36 @@ fn forget(fields: &mut Map<String, Value>, zero: &Map<String, Value>, now: &Map<
     }
 }
 
+/// Kinds whose status endpoint leaves all of `metadata` alone, by group and resource.
+const STATUS_WITHOUT_METADATA: [(&str, &str); 12] = [
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"),
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
+    ("internal.apiserver.k8s.io", "storageversions"),
+    ("networking.k8s.io", "servicecidrs"),
+    ("resource.k8s.io", "devicetaintrules"),
+    ("resource.k8s.io", "resourceclaims"),
+    ("scheduling.k8s.io", "podgroups"),
+    ("storage.k8s.io", "volumeattachments"),
+    ("storagemigration.k8s.io", "storageversionmigrations"),
+];
+
 /// What a write to this part leaves alone, so that nobody comes to own it that way.
 fn reset_fields(resource: &Resource, part: Part) -> &'static [&'static str] {
+    let is = |list: &[(&str, &str)]| list.iter().any(|(group, name)| resource.is(group, name));
     match part {
+        Part::Main | Part::Status if is(&[("certificates.k8s.io", "certificatesigningrequests")]) => match part {
+            Part::Main => &["spec", "status"],
+            _ => &["spec", "status.conditions"],
+        },
         Part::Main | Part::Scale if resource.has_status() => &["status"],
+        Part::Status if resource.custom.is_some() || is(&STATUS_WITHOUT_METADATA) => &["spec", "metadata"],
+        Part::Status if is(&[("apps", "deployments")]) => &["spec", "metadata.labels"],
+        Part::Status if is(&[("", "pods")]) => &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
         Part::Status => &["spec"],
+        Part::Finalize => &["status"],
         _ => &[],
     }
 }
@@ -94,7 +170,8 @@ pub fn apply(
         subresource: part.word(),
         reset_fields: reset_fields(resource, part),
     };
-    apply::apply(live, config, &how, resource.ty()).map_err(|error| match error {
+    let versions = Served::of(registry, resource);
+    apply::apply_in(live, config, &how, resource.ty(), Some(&versions)).map_err(|error| match error {
         ApplyError::Conflicts(ref list) => conflicts(&error.to_string(), list),
         ApplyError::BadRequest(text) => Status::bad_request(text),
         ApplyError::Invalid(text) => Status::new(500, "", text),
@@ -103,11 +180,7 @@ pub fn apply(
 
 /// A conflict of managers has one cause for each field.
 fn conflicts(message: &str, list: &[Conflict]) -> Status {
-    let cause = |c: &Conflict| {
-        let part = if c.subresource.is_empty() { String::new() } else { format!(" with subresource \"{}\"", c.subresource) };
-        let text = format!("conflict with \"{}\"{part} using {}", c.manager, c.api_version);
-        Cause { reason: "FieldManagerConflict", message: text, field: c.field.clone() }
-    };
+    let cause = |c: &Conflict| Cause { reason: "FieldManagerConflict", message: c.cause_message(), field: c.field.clone() };
     Status::new(409, "Conflict", message).with_causes(list.iter().map(cause).collect())
 }
 

@@ -7,10 +7,10 @@ use crate::status::{Cause, Status};
 use jiff::Timestamp;
 use rand::Rng;
 use serde_json::Value;
-use tiphys_apimachinery::Object;
+use tiphys_apimachinery::{Gvk, Object};
 
-/// Fields of `metadata` that clients cannot set.
-const SYSTEM: [&str; 6] = ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"];
+/// Fields of `metadata` that clients cannot set on new objects.
+const SYSTEM: [&str; 5] = ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
 /// As Kubernetes prints a time: whole seconds, UTC.
 pub fn timestamp(now: Timestamp) -> String {
@@ -21,30 +21,51 @@ pub fn timestamp(now: Timestamp) -> String {
 pub fn check_scope(resource: &Resource, namespace: &str, object: &mut Object) -> Result<(), Status> {
     if object.api_version() != resource.api_version() || object.kind() != resource.kind {
         let (want, got) = (resource.gvk(), object.gvk());
-        if object.api_version().is_empty() && object.kind().is_empty() {
+        let nothing = object.api_version().is_empty() && object.kind().is_empty();
+        let fits = (object.api_version().is_empty() || object.api_version() == want.api_version())
+            && (object.kind().is_empty() || object.kind() == want.kind);
+        // A decoder that knows the type fills in what was not said.
+        if nothing || (fits && resource.custom.is_none()) {
             object.0.insert("apiVersion".into(), want.api_version().into());
             object.0.insert("kind".into(), want.kind.into());
         } else {
-            return Err(Status::bad_request(format!(
-                "{} in version {:?} cannot be handled as a {}: the object provided is unrecognized (must be of type {}): \
-                 the API version in the data ({}) does not match the expected API version ({})",
-                resource.kind,
-                resource.version,
-                resource.kind,
-                resource.kind,
-                got.api_version(),
-                want.api_version()
-            )));
+            return Err(wrong_type(resource, &got));
         }
+    }
+    if let Some(other) = object.0.get("metadata").filter(|m| !m.is_object() && !m.is_null()) {
+        let word = tiphys_gocompat::json::kind(other);
+        let (kind, version) = (&resource.kind, &resource.version);
+        return Err(Status::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: json: cannot unmarshal {word} into Go struct field \
+             {kind}.metadata of type v1.ObjectMeta"
+        )));
     }
     if !object.metadata("namespace").is_none_or(|v| v.is_string() || v.is_null()) {
         return Err(Status::bad_request("metadata.namespace must be a string"));
     }
-    if !object.namespace().is_empty() && object.namespace() != namespace {
+    if resource.namespaced && !object.namespace().is_empty() && object.namespace() != namespace {
         return Err(Status::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
     }
     object.set_namespace(namespace);
     Ok(())
+}
+
+/// The object is of another type than the URL. What Go says depends on whether it knows that type.
+fn wrong_type(resource: &Resource, got: &Gvk) -> Status {
+    let want = resource.gvk();
+    let all = tiphys_apimachinery::schema::resources();
+    let known = all.iter().any(|r| r.group == got.group && r.version == got.version && r.kind == got.kind);
+    let why = if resource.custom.is_some() || (known && got.group == want.group && got.kind == want.kind) {
+        let (got, want) = (got.api_version(), want.api_version());
+        format!("the API version in the data ({got}) does not match the expected API version ({want})")
+    } else if known {
+        // The package of the internal type.
+        let package = want.group.split('.').next().filter(|word| !word.is_empty()).unwrap_or("core");
+        format!("converting ({}.{}) to ({package}.{}): unknown conversion", got.version, got.kind, want.kind)
+    } else {
+        format!("no kind {:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"", got.kind, got.api_version())
+    };
+    Status::bad_request(format!("{} in version {:?} cannot be handled as a {}: {why}", got.kind, got.version, want.kind))
 }
 
 /// A name ending for `generateName`, without letters that make words.
@@ -57,7 +78,8 @@ pub fn random_suffix() -> String {
 /// Fills what the server decides about a new object.
 pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Object) {
     let now = timestamp(registry.now());
-    let generated = object.name().is_empty().then(|| {
+    let generates = object.name().is_empty() && !object.generate_name().is_empty();
+    let generated = generates.then(|| {
         let base: String = object.generate_name().chars().take(58).collect();
         format!("{base}{}", random_suffix())
     });
@@ -72,8 +94,11 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
     }
     metadata.insert("uid".into(), uuid::Uuid::new_v4().to_string().into());
     metadata.insert("creationTimestamp".into(), now.into());
+    // Kinds that do not count their changes keep what is sent.
     if resource.has_generation() {
         metadata.insert("generation".into(), 1.into());
+    } else if metadata.get("generation").and_then(Value::as_i64) == Some(0) {
+        metadata.remove("generation");
     }
 }
 
@@ -103,10 +128,33 @@ pub fn check_lock(resource: &Resource, current: &Stored, object: &Object) -> Res
         return Err(Status::modified(&resource.group, &resource.resource, object.name()));
     }
     if !object.uid().is_empty() && object.uid() != current.meta.uid {
-        let why = format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", object.uid(), current.meta.uid);
+        let met = format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", object.uid(), current.meta.uid);
+        let why = match resource.custom {
+            Some(_) => met,
+            None => {
+                let key = storage_key(resource, &current.meta.namespace, &current.meta.name);
+                format!("StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {met}")
+            }
+        };
         return Err(Status::conflict(&resource.group, &resource.resource, object.name(), &why));
     }
     Ok(())
+}
+
+/// Where the real server keeps an object, as some messages show it.
+fn storage_key(resource: &Resource, namespace: &str, name: &str) -> String {
+    let folder = match (resource.group.as_str(), resource.resource.as_str()) {
+        ("", "services") => "services/specs",
+        ("", "endpoints") => "services/endpoints",
+        ("", "nodes") => "minions",
+        ("", "replicationcontrollers") => "controllers",
+        ("networking.k8s.io", "ingresses") => "ingress",
+        (_, other) => other,
+    };
+    match namespace {
+        "" => format!("/{folder}/{name}"),
+        namespace => format!("/{folder}/{namespace}/{name}"),
+    }
 }
 
 /// A patch may not make another object of it.
@@ -149,21 +197,31 @@ pub fn prepare_update(resource: &Resource, old: &Object, new: &mut Object, part:
             set_or_remove(tiphys_apimachinery::object::map_entry(&mut new.0, "spec"), "finalizers", finalizers);
             set_or_remove(new.metadata_mut(), "managedFields", managed);
         }
-        Part::Main | Part::Scale => {
+        Part::Ephemeral | Part::Resize | Part::Approval => crate::strategy::parts::take(part, old, new),
+        Part::Main | Part::Scale | Part::Binding => {
             if resource.has_status() {
                 set_or_remove(&mut new.0, "status", old.0.get("status").cloned());
             }
         }
     }
+    let typed = resource.custom.is_none();
     let metadata = new.metadata_mut();
-    for field in SYSTEM {
+    for field in ["uid", "creationTimestamp", "generation", "resourceVersion"] {
         set_or_remove(metadata, field, old.metadata(field).cloned());
     }
-    set_or_remove(metadata, "generateName", old.metadata("generateName").cloned());
-    set_or_remove(metadata, "resourceVersion", old.metadata("resourceVersion").cloned());
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let before = old.metadata(field).cloned();
+        if before.is_some() || !typed {
+            set_or_remove(metadata, field, before);
+        }
+    }
+    if !typed {
+        set_or_remove(metadata, "generateName", old.metadata("generateName").cloned());
+        set_or_remove(metadata, "selfLink", old.metadata("selfLink").cloned());
+    }
     metadata.retain(|_, value| !value.is_null());
     drop_empty(metadata);
-    check_finalizers(resource, old, new)
+    Ok(())
 }
 
 fn set_or_remove(map: &mut serde_json::Map<String, Value>, key: &str, value: Option<Value>) {
@@ -173,36 +231,56 @@ fn set_or_remove(map: &mut serde_json::Map<String, Value>, key: &str, value: Opt
     };
 }
 
-/// A status write of a custom resource changes nothing else; of a built-in one also labels and annotations.
+/// Kinds whose status writes leave labels, annotations, finalizers and owners alone.
+const STATUS_ONLY: [&str; 11] = [
+    "deviceclasses",
+    "devicetaintrules",
+    "flowschemas",
+    "podcertificaterequests",
+    "podgroups",
+    "prioritylevelconfigurations",
+    "resourceclaims",
+    "servicecidrs",
+    "storageversionmigrations",
+    "validatingadmissionpolicies",
+    "volumeattachments",
+];
+
+/// A status write of a custom resource changes nothing else; of a built-in one mostly also metadata.
 fn keep_all_but_status(resource: &Resource, old: &Object, new: &mut Object) {
     let status = new.0.remove("status");
-    let managed = new.metadata("managedFields").cloned();
-    let (labels, annotations) = (new.metadata("labels").cloned(), new.metadata("annotations").cloned());
+    let sent = std::mem::take(new.metadata_mut());
     *new = old.clone();
     set_or_remove(&mut new.0, "status", status);
     let metadata = new.metadata_mut();
-    set_or_remove(metadata, "managedFields", managed);
-    if resource.custom.is_none() {
-        set_or_remove(metadata, "annotations", annotations);
-        if resource.group.is_empty() {
-            set_or_remove(metadata, "labels", labels);
+    set_or_remove(metadata, "managedFields", sent.get("managedFields").cloned());
+    if resource.custom.is_some() || STATUS_ONLY.contains(&resource.resource.as_str()) {
+        return;
+    }
+    let keeps_labels = resource.is("apps", "deployments");
+    let keeps_owners = resource.is("", "pods");
+    for field in ["annotations", "finalizers", "labels", "ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if !(keeps_labels && field == "labels" || keeps_owners && field == "ownerReferences") {
+            set_or_remove(metadata, field, sent.get(field).cloned());
         }
     }
 }
 
-fn check_finalizers(resource: &Resource, old: &Object, new: &Object) -> Result<(), Status> {
-    if old.deletion_timestamp().is_none() {
-        return Ok(());
+/// Owners that are named twice are kept once; says so.
+pub fn distinct_owners(object: &mut Object) -> Option<String> {
+    let owners = object.metadata_mut().get_mut("ownerReferences").and_then(Value::as_array_mut)?;
+    let (mut seen, mut twice): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
+    for owner in std::mem::take(owners) {
+        match seen.contains(&owner) {
+            true => twice.push(owner["uid"].as_str().unwrap_or("").to_owned()),
+            false => seen.push(owner),
+        }
     }
-    let before = old.finalizers();
-    let added: Vec<String> = new.finalizers().into_iter().filter(|f| !before.contains(f)).collect();
-    if added.is_empty() {
-        return Ok(());
-    }
-    let list: Vec<String> = added.iter().map(|f| format!("\"{f}\"")).collect();
-    let detail =
-        format!("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", list.join(", "));
-    Err(Status::invalid(&resource.group, &resource.kind, old.name(), vec![Cause::forbidden("metadata.finalizers", &detail)]))
+    *owners = seen;
+    twice.dedup();
+    let explained = ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such \
+                     requests as early as 1.24; please fix your requests; duplicate UID(s) observed: ";
+    (!twice.is_empty()).then(|| format!("{explained}{}", twice.join(", ")))
 }
 
 /// `generation` counts changes of anything but metadata and status.
@@ -220,6 +298,10 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object) {
     let annotations = resource.is("apps", "deployments") && counted(old) != counted(new);
     // Nor is placing a pod a change of what was asked for.
     if resource.is("", "pods") && old.str_at("/spec/nodeName") != new.str_at("/spec/nodeName") {
+        return;
+    }
+    // What a class is worth never changes, and the rest of it is not counted.
+    if resource.is("scheduling.k8s.io", "priorityclasses") {
         return;
     }
     if annotations || old.0.keys().chain(new.0.keys()).any(differs) {

@@ -13,10 +13,11 @@ pub mod state;
 pub mod stored;
 mod write;
 
-pub use options::{DeleteOptions, Deleted, FieldValidation, Part, Patch, Propagation, WriteOptions, Written};
+pub use options::{DeleteOptions, Deleted, FieldValidation, Guard, Part, Patch, Propagation, WriteOptions, Written};
 pub use remove::{FOREGROUND, ORPHAN};
 pub use state::{Change, Event, EventType, TooOld};
 pub use stored::{Meta, Stored};
+pub(crate) use write::patch_refused;
 
 use crate::catalog::{Catalog, Resource};
 use crate::status::Status;
@@ -24,6 +25,7 @@ use crate::store::{Store, StoreError};
 use commit::Committer;
 use jiff::Timestamp;
 use state::State;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tiphys_apimachinery::{Gvk, Gvr, Object};
 use tokio::sync::mpsc;
@@ -46,6 +48,8 @@ struct Inner {
     catalog: RwLock<Arc<Catalog>>,
     committer: Committer,
     allocations: crate::strategy::service::Allocations,
+    role_changes: AtomicU64,
+    without_controllers: AtomicBool,
     now: Now,
 }
 
@@ -65,7 +69,15 @@ impl Registry {
         }
         let catalog = Catalog::with_definitions(&state.list(crate::catalog::CRD_TABLE, None));
         let (state, catalog, allocations) = (RwLock::new(state), RwLock::new(Arc::new(catalog)), Default::default());
-        let inner = Inner { state, catalog, committer, allocations, now };
+        let inner = Inner {
+            state,
+            catalog,
+            committer,
+            allocations,
+            role_changes: AtomicU64::new(0),
+            without_controllers: AtomicBool::new(false),
+            now,
+        };
         let registry = Self { inner: Arc::new(inner) };
         let services = registry.read().list("/services", None);
         services.iter().for_each(|s| registry.allocations().note(&s.object(), false));
@@ -91,6 +103,21 @@ impl Registry {
     /// What is served now.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.inner.catalog.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    /// Whether somebody does what a controller manager does.
+    pub(crate) fn has_controllers(&self) -> bool {
+        !self.inner.without_controllers.load(Ordering::Relaxed)
+    }
+
+    /// Nobody does.
+    pub(crate) fn leave_alone(&self) {
+        self.inner.without_controllers.store(true, Ordering::Relaxed);
+    }
+
+    /// Grows with every change of a role or binding.
+    pub fn role_changes(&self) -> u64 {
+        self.inner.role_changes.load(Ordering::Acquire)
     }
 
     /// The revision of the last write.
@@ -151,6 +178,11 @@ impl Registry {
 }
 
 impl Registry {
+    /// Notes who set what in an object that is answered and not kept.
+    pub(crate) fn track_new(&self, resource: &Resource, object: &mut Object, options: &WriteOptions) {
+        fields::track(self, resource, None, object, Part::Main, options);
+    }
+
     /// The resource in the version it is stored in.
     pub(crate) fn storage_resource(&self, resource: &Arc<Resource>) -> Arc<Resource> {
         if resource.is_storage() {
@@ -164,8 +196,38 @@ impl Registry {
         if resource.table == "/services" {
             self.allocations().note(object, removed);
         }
+        if resource.group == crate::auth::RBAC_GROUP {
+            self.inner.role_changes.fetch_add(1, Ordering::AcqRel);
+        }
         if resource.table == crate::catalog::CRD_TABLE {
+            self.settle_definitions(resource, object, removed);
             self.reload_catalog();
+        }
+    }
+
+    /// Accepts names and establishes, as the real server's own controllers do: for this definition, and for those of its group that
+    /// waited for its names.
+    fn settle_definitions(&self, resource: &Resource, object: &Object, removed: bool) {
+        let Ok(resource) = self.resource(&resource.gvr()) else { return };
+        let group = object.str_at("/spec/group").to_owned();
+        let others = || -> Vec<String> {
+            let all = self.read().list(crate::catalog::CRD_TABLE, None);
+            let waiting = all.iter().map(|s| s.object()).filter(|o| o.str_at("/spec/group") == group && o.name() != object.name());
+            waiting.map(|o| o.name().to_owned()).collect()
+        };
+        let own = (!removed).then(|| object.name().to_owned());
+        for name in own.into_iter().chain(others()) {
+            // Names first, then the rest; more steps than these there are not.
+            for _ in 0..3 {
+                let Ok(current) = self.get_stored(&resource, "", &name) else { break };
+                let old = current.object();
+                let Some(mut new) = crate::strategy::settle_definition(self, &old) else { break };
+                fields::track(self, &resource, Some(&old), &mut new, Part::Status, &WriteOptions::manager("kube-apiserver"));
+                let mut state = self.lock();
+                if state.get(&resource.table, "", &name).is_some_and(|now| Arc::ptr_eq(now, &current)) {
+                    state.put(&resource, new);
+                }
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! How a request wants to be carried out. Plain values, made by the HTTP layer from query parameters or by in-process callers.
 
+use crate::status::Status;
 use serde_json::Value;
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
@@ -15,6 +16,28 @@ pub enum FieldValidation {
     Strict,
 }
 
+type Check = dyn Fn(&Object, Option<&Object>) -> Result<(), Status> + Send + Sync;
+
+/// Asked with the new object and the one it replaces, before anything is validated or written.
+#[derive(Clone, Default)]
+pub struct Guard(Option<Arc<Check>>);
+
+impl Guard {
+    pub fn new(check: impl Fn(&Object, Option<&Object>) -> Result<(), Status> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(check)))
+    }
+
+    pub fn check(&self, new: &Object, old: Option<&Object>) -> Result<(), Status> {
+        self.0.as_ref().map_or(Ok(()), |check| check(new, old))
+    }
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Guard" } else { "no guard" })
+    }
+}
+
 /// Options of create, update and patch.
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
@@ -24,8 +47,12 @@ pub struct WriteOptions {
     /// Server-side apply takes over fields of other managers.
     pub force: bool,
     pub validation: FieldValidation,
+    /// The object comes out of server-side apply, which reads no custom resource through its schema: nulls in it stay.
+    pub keep_nulls: bool,
     /// Things the request's decoder noticed (duplicate keys), judged by `validation` too.
     pub findings: Vec<String>,
+    /// What the caller's rights have to say about the object.
+    pub guard: Guard,
 }
 
 impl WriteOptions {
@@ -71,16 +98,32 @@ pub enum Part {
     Finalize,
     /// `deployments/scale` and the like: the object has been changed by the scale handler.
     Scale,
+    /// `pods/binding`: `spec.nodeName` is set, once.
+    Binding,
+    /// `pods/ephemeralcontainers`: only the debug containers count.
+    Ephemeral,
+    /// `pods/resize`: only what the containers ask for counts.
+    Resize,
+    /// `certificatesigningrequests/approval`: only the conditions count.
+    Approval,
 }
 
 impl Part {
+    /// Whether a write to it takes one part and keeps the rest of the object.
+    pub fn is_piece(self) -> bool {
+        matches!(self, Self::Ephemeral | Self::Resize | Self::Approval)
+    }
+
     /// As `managedFields[].subresource` says it.
     pub fn word(self) -> &'static str {
         match self {
-            Self::Main => "",
+            Self::Main | Self::Binding => "",
             Self::Status => "status",
             Self::Finalize => "finalize",
             Self::Scale => "scale",
+            Self::Ephemeral => "ephemeralcontainers",
+            Self::Resize => "resize",
+            Self::Approval => "approval",
         }
     }
 }

@@ -71,6 +71,12 @@ fn is_graceful(resource: &Resource) -> bool {
 
 /// Sets deletion time, grace period and the finalizer that the propagation asks for.
 fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: &DeleteOptions) {
+    if resource.table == crate::catalog::CRD_TABLE && object.deletion_timestamp().is_none() {
+        let now = meta::timestamp(registry.now());
+        object.metadata_mut().insert("deletionTimestamp".into(), now.clone().into());
+        crate::strategy::mark_definition_deleted(object, &now);
+        return;
+    }
     let mut finalizers = object.finalizers();
     finalizers.retain(|f| !matches!((f.as_str(), options.propagation), (FOREGROUND | ORPHAN, Some(_))));
     match options.propagation.unwrap_or_else(|| default_propagation(resource, &finalizers)) {
@@ -87,7 +93,9 @@ fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: 
         let generation = object.generation();
         let metadata = object.metadata_mut();
         metadata.insert("deletionTimestamp".into(), meta::timestamp(until).into());
-        metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+        if !resource.is("", "namespaces") {
+            metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+        }
         if !already && generation > 0 {
             metadata.insert("generation".into(), (generation + 1).into());
         }

@@ -5,9 +5,10 @@
 use super::stored::{Stored, table_key};
 use crate::catalog::Resource;
 use crate::store::Write;
+use bytes::Bytes;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tiphys_apimachinery::Object;
 use tokio::sync::mpsc;
 
@@ -39,12 +40,14 @@ pub struct Event {
 }
 
 /// A change as watches see it: bytes only.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Change {
     pub kind: EventType,
     pub stored: Arc<Stored>,
     pub previous: Option<Arc<Stored>>,
     pub revision: u64,
+    /// The line that most watchers send, made by the first of them.
+    pub line: OnceLock<Bytes>,
 }
 
 /// How many changes one watcher may fall behind before its stream is ended; the client then lists again.
@@ -155,7 +158,7 @@ impl State {
         self.index(&resource.table, &key, previous.as_ref(), Some(&stored));
         self.hand_over(&resource.table, &stored, Some(stored.bytes.clone()));
         let kind = if previous.is_some() { EventType::Modified } else { EventType::Added };
-        self.announce(resource, Change { kind, stored: stored.clone(), previous, revision }, &object);
+        self.announce(resource, Change { kind, stored: stored.clone(), previous, revision, line: OnceLock::new() }, &object);
         (object, stored)
     }
 
@@ -170,7 +173,11 @@ impl State {
         let previous = self.table_mut(&resource.table).items.remove(&key);
         self.index(&resource.table, &key, previous.as_ref(), None);
         self.hand_over(&resource.table, &stored, None);
-        self.announce(resource, Change { kind: EventType::Deleted, stored: stored.clone(), previous, revision }, &object);
+        self.announce(
+            resource,
+            Change { kind: EventType::Deleted, stored: stored.clone(), previous, revision, line: OnceLock::new() },
+            &object,
+        );
         (object, stored)
     }
 
@@ -199,7 +206,7 @@ impl State {
         }
     }
 
-    fn hand_over(&mut self, table: &str, stored: &Stored, value: Option<bytes::Bytes>) {
+    fn hand_over(&mut self, table: &str, stored: &Stored, value: Option<Bytes>) {
         if let Some(outbox) = &self.outbox {
             let key = format!("{table}/{}/{}", stored.meta.namespace, stored.meta.name);
             // The receiver only goes away at shutdown, when nobody waits for an answer any more.

@@ -7,7 +7,8 @@ use crate::status::{Cause, Status};
 use crate::strategy;
 use serde_json::Value;
 use std::sync::Arc;
-use tiphys_apimachinery::{Gvr, Object, patch};
+use tiphys_apimachinery::patch::{self, PatchError};
+use tiphys_apimachinery::{Gvr, Object};
 
 /// How often a patch, or an update without a resourceVersion, is tried again when somebody else writes the same object.
 const ATTEMPTS: usize = 50;
@@ -41,26 +42,28 @@ impl Registry {
         applied: bool,
     ) -> Result<Written, Status> {
         meta::check_scope(resource, namespace, &mut object)?;
-        if !object.resource_version().is_empty() {
-            return Err(Status::new(500, "InternalError", "resourceVersion should not be set on objects to be created"));
-        }
-        if object.name().is_empty() && object.generate_name().is_empty() {
-            let cause = Cause::required("metadata.name", "name or generateName is required");
-            return Err(Status::invalid(&resource.group, &resource.kind, "", vec![cause]));
-        }
+        let reading = WriteOptions { keep_nulls: applied, ..options.clone() };
+        let mut warnings = strategy::check_fields(resource, &mut object, &reading)?;
+        warnings.extend(meta::distinct_owners(&mut object));
         self.check_namespace(resource, namespace, object.name())?;
-        let warnings = strategy::check_fields(resource, &mut object, options)?;
+        let unlabelled = object.labels().is_empty();
         strategy::fill_in(resource, &mut object);
+        options.guard.check(&object, None)?;
         for attempt in 0..8 {
             let mut object = object.clone();
-            let generates = object.name().is_empty();
+            let generates = object.name().is_empty() && !object.generate_name().is_empty();
             meta::prepare_create(self, resource, &mut object);
             // Who sent the object owns its defaults, but not what the server decides after that.
             if !applied {
                 fields::track(self, resource, None, &mut object, Part::Main, options);
             }
+            strategy::admission::admit(self, resource, &mut object, None)?;
             strategy::prepare_create(self, resource, &mut object)?;
-            let notes = strategy::validate(resource, &object, None)?;
+            if unlabelled {
+                strategy::share_labels(resource, &mut object);
+            }
+            let notes = strategy::validate(resource, &object, None, Part::Main)?;
+            strategy::admission::check(self, resource, &object, None, options.dry_run)?;
             let warnings: Vec<String> = warnings.iter().cloned().chain(notes).collect();
             match self.commit_new(resource, object, options.dry_run) {
                 Err(status) if status.is_already_exists() && attempt < 7 && generates => {}
@@ -108,7 +111,20 @@ impl Registry {
         }
         if dry_run {
             drop(state);
+            object.metadata_mut().remove("resourceVersion");
             return Ok(not_written(object, true));
+        }
+        // Only the real store looks at it, so that a dry run does not.
+        if !object.resource_version().is_empty() {
+            let text = object.resource_version();
+            let why = match text.parse::<u64>() {
+                Ok(0) => None,
+                Ok(_) => Some("resourceVersion should not be set on objects to be created".to_owned()),
+                Err(_) => Some(format!("strconv.ParseUint: parsing \"{text}\": invalid syntax")),
+            };
+            if let Some(why) = why {
+                return Err(Status::new(500, "", why));
+            }
         }
         let (object, stored) = state.put(&storage, object);
         let revision = stored.meta.revision;
@@ -125,7 +141,7 @@ impl Registry {
     /// Replaces the status and nothing else (over HTTP a status write of a built-in kind may also change annotations).
     pub fn update_status(&self, gvr: &Gvr, namespace: &str, mut object: Object, options: &WriteOptions) -> Result<Written, Status> {
         let live = self.get(gvr, namespace, object.name())?;
-        for field in ["annotations", "labels"] {
+        for field in ["annotations", "finalizers", "labels", "ownerReferences"] {
             match live.metadata(field) {
                 Some(value) => object.metadata_mut().insert(field.into(), value.clone()),
                 None => object.metadata_mut().remove(field),
@@ -144,14 +160,25 @@ impl Registry {
     ) -> Result<Written, Status> {
         let resource = self.resource(gvr)?;
         meta::check_scope(&resource, namespace, &mut object)?;
-        let warnings = strategy::check_fields(&resource, &mut object, options)?;
+        let mut warnings = strategy::check_fields(&resource, &mut object, options)?;
+        warnings.extend(meta::distinct_owners(&mut object));
         let may_retry = object.resource_version().is_empty();
-        if may_retry && !strategy::allows_blind_update(&resource) {
-            let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
-            return Err(Status::invalid(&resource.group, &resource.kind, object.name(), vec![cause]));
-        }
         for _ in 0..ATTEMPTS {
-            let current = self.get_stored(&resource, namespace, object.name())?;
+            let current = match self.get_stored(&resource, namespace, object.name()) {
+                Err(status) if status.is_not_found() && part == Part::Main && strategy::creates_on_update(&resource) => {
+                    if !object.uid().is_empty() {
+                        return Err(no_object(&resource, &object));
+                    }
+                    object.metadata_mut().remove("resourceVersion");
+                    return self.create_as(&resource, namespace, object, options, false);
+                }
+                other => other?,
+            };
+            if may_retry && !strategy::allows_blind_update(&resource) {
+                let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
+                // The resource stands where other errors have the kind.
+                return Err(Status::invalid(&resource.group, &resource.resource, object.name(), vec![cause]));
+            }
             let mut old = (*current.object()).clone();
             convert::from_storage(&resource, &mut old);
             meta::check_lock(&resource, &current, &object)?;
@@ -190,7 +217,9 @@ impl Registry {
                 other => (patched(&resource, &old, other)?, false),
             };
             meta::check_patched_identity(&old, &mut new)?;
-            let warnings = strategy::check_fields(&resource, &mut new, options)?;
+            let reading = WriteOptions { keep_nulls: applied, ..options.clone() };
+            let mut warnings = strategy::check_fields(&resource, &mut new, &reading)?;
+            warnings.extend(meta::distinct_owners(&mut new));
             meta::check_lock(&resource, &current, &new)?;
             match self.settle(&resource, &current, (&old, new), part, options, applied) {
                 Err(Refused::Race) => {}
@@ -245,23 +274,37 @@ impl Registry {
         options: &WriteOptions,
         applied: bool,
     ) -> Result<Written, Refused> {
+        options.guard.check(&new, Some(old))?;
+        if part == Part::Main {
+            strategy::admission::admit(self, resource, &mut new, Some(old))?;
+        }
         meta::prepare_update(resource, old, &mut new, part)?;
+        // What the server decides is not owned by who sent the object.
+        let mut sent = (!applied && strategy::decides_on_update(resource)).then(|| {
+            let mut sent = new.clone();
+            strategy::fill_in(resource, &mut sent);
+            sent
+        });
         strategy::prepare_update(self, resource, old, &mut new, part)?;
-        let warnings = if part == Part::Status { Vec::new() } else { strategy::validate(resource, &new, Some(old))? };
+        let warnings = strategy::validate(resource, &new, Some(old), part)?;
+        if part == Part::Main {
+            strategy::admission::check(self, resource, &new, Some(old), options.dry_run)?;
+        }
         if part != Part::Status {
             meta::bump_generation(resource, old, &mut new);
         }
         let gone = meta::is_finished(resource, &new);
-        let same = if applied || fields::sets_managers(old, &new) {
-            fields::same_but_times(old, &new)
-        } else {
-            fields::same_but_managers(old, &new)
-        };
+        let sets_managers = !applied && fields::sets_managers(old, &new);
+        let mut same = if applied { fields::same_but_times(old, &new) } else { !sets_managers && fields::same_but_managers(old, &new) };
+        if !applied && !same {
+            fields::track(self, resource, Some(old), sent.as_mut().unwrap_or(&mut new), part, options);
+            if let Some(managers) = sent.as_ref().and_then(|sent| sent.metadata("managedFields")) {
+                new.metadata_mut().insert("managedFields".into(), managers.clone());
+            }
+            same = sets_managers && fields::same_but_times(old, &new);
+        }
         if same && !gone {
             return Ok(Written { object: current.object(), stored: current.clone(), revision: 0, created: false, warnings });
-        }
-        if !applied {
-            fields::track(self, resource, Some(old), &mut new, part, options);
         }
         convert::to_storage(resource, &mut new);
         let storage = self.storage_resource(resource);
@@ -282,6 +325,18 @@ impl Registry {
     }
 }
 
+/// The object to be replaced was known by its uid, and is not there.
+fn no_object(resource: &Resource, object: &Object) -> Status {
+    let folder = if resource.namespaced { format!("{}/{}", resource.resource, object.namespace()) } else { resource.resource.clone() };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{folder}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+         UID in precondition: {}, UID in object meta: ",
+        object.name(),
+        object.uid()
+    );
+    Status::conflict(&resource.group, &resource.resource, object.name(), &why)
+}
+
 /// The outcome of a dry run.
 fn not_written(object: Object, created: bool) -> Written {
     let revision = object.resource_version().parse().unwrap_or(0);
@@ -290,23 +345,61 @@ fn not_written(object: Object, created: bool) -> Written {
     Written { object, stored, revision: 0, created, warnings: Vec::new() }
 }
 
-/// What Go calls the JSON types, for a patch that has the wrong one.
+/// A patch that does not even have the right JSON type; requests say so whether fields are validated or not.
 fn wrong_patch(found: &Value, wanted: &str) -> Status {
-    let word = match found {
-        Value::Object(_) => "object",
-        Value::Array(_) => "array",
-        Value::String(_) => "string",
-        Value::Number(_) => "number",
-        Value::Bool(_) => "bool",
-        Value::Null => "null",
-    };
-    Status::bad_request(format!("error decoding patch: json: cannot unmarshal {word} into Go value of type {wanted}"))
+    Status::bad_request(format!(
+        "error decoding patch: json: cannot unmarshal {} into Go value of type {wanted}",
+        tiphys_gocompat::json::kind(found)
+    ))
+}
+
+/// What the server's decoder says of the first operation that has a field of a wrong type.
+fn wrong_operation(operations: &[Value]) -> Option<Status> {
+    operations
+        .iter()
+        .find_map(|operation| match operation {
+            Value::Null => None,
+            Value::Object(map) => ["from", "op", "path"].iter().find_map(|field| {
+                let value = map.get(*field).filter(|v| !v.is_string() && !v.is_null())?;
+                Some(wrong_patch(value, "string").message.replace("Go value", &format!("Go struct field jsonPatchOp.{field}")))
+            }),
+            other => Some(wrong_patch(other, "handlers.jsonPatchOp").message),
+        })
+        .map(Status::bad_request)
+}
+
+/// Why a patch does not apply, as the real server answers it.
+pub(crate) fn patch_refused(error: &PatchError) -> Status {
+    match error {
+        // No more is said of what the document does not allow.
+        PatchError::Operation { .. } | PatchError::ListOfLists => {
+            Status::new(422, "Invalid", "the server rejected our request due to an error in our request").with_causes(Vec::new())
+        }
+        PatchError::TooManyOperations { .. } => Status::new(413, "RequestEntityTooLarge", format!("Request entity too large: {error}")),
+        PatchError::Format(_) => Status::bad_request(error.to_string()),
+        // The server looks at Go structs, which are called like the last word of the type's name.
+        PatchError::UnknownField { type_name, field } => {
+            let name = type_name.rsplit('.').next().unwrap_or(type_name);
+            Status::new(500, "", format!("unable to find api field in struct {name} for the json field {field:?}"))
+        }
+        _ => Status::new(500, "", error.to_string()),
+    }
 }
 
 fn patched(resource: &Resource, old: &Object, how: &Patch) -> Result<Object, Status> {
     match how {
         Patch::Json(p) if !p.is_array() => return Err(wrong_patch(p, "[]handlers.jsonPatchOp")),
-        Patch::Merge(p) | Patch::Strategic(p) if !p.is_object() => return Err(wrong_patch(p, "map[string]interface {}")),
+        Patch::Json(Value::Array(list)) => {
+            if let Some(status) = wrong_operation(list) {
+                return Err(status);
+            }
+        }
+        Patch::Merge(p) if !p.is_object() => return Err(wrong_patch(p, "map[string]interface {}")),
+        Patch::Strategic(p) if !p.is_object() => {
+            let mut status = wrong_patch(p, "map[string]interface {}");
+            status.message = status.message.replacen("error decoding patch: ", "", 1);
+            return Err(status);
+        }
         _ => {}
     }
     let document = old.clone().into_value();
@@ -323,12 +416,6 @@ fn patched(resource: &Resource, old: &Object, how: &Patch) -> Result<Object, Sta
         },
         Patch::Apply(_) => Ok(document),
     };
-    let value = result.map_err(|e| match e {
-        // The document does not allow the operation: the real server answers 422 and says no more.
-        _ if matches!(how, Patch::Json(_)) => {
-            Status::new(422, "Invalid", "the server rejected our request due to an error in our request").with_causes(Vec::new())
-        }
-        other => Status::bad_request(other.to_string()),
-    })?;
+    let value = result.map_err(|e| patch_refused(&e))?;
     Object::from_value(value).map_err(|e| Status::bad_request(e.to_string()))
 }

@@ -1,14 +1,15 @@
 //! Collects what a reconciler needs to know, by kind, and calls it.
 
 use super::{
-    cluster, disruption,
+    autoscaler, cluster, disruption,
     engine::{Engine, Marker},
-    fields::{spec_i64, text},
+    fields::{after, spec_i64, text},
     kind::{Key, Kind, ROOT_CA},
-    network::{endpoints, ingress, service},
+    network::{endpoints, ingress, mirror, service},
+    node,
     plan::Plan,
-    pod::{self, NodeLoad, PodWorld, Stage},
-    storage,
+    pod::{self, NodeLoad, PodWorld, Stage, Storage},
+    quota, storage,
     store::SimStore,
     workload::{
         claim::{claim, selects, selects_map},
@@ -20,20 +21,29 @@ use serde_json::Value;
 use std::{collections::HashSet, sync::Arc};
 use tiphys_apimachinery::Object;
 
+/// How long pods of a node that is gone are kept, in seconds: it may come back.
+const QUARANTINE: i64 = 40;
+
+/// The claims that a pod mounts.
+fn claim_names(pod: &Object) -> impl Iterator<Item = &str> {
+    let volumes = pod.pointer("/spec/volumes").and_then(Value::as_array).into_iter().flatten();
+    volumes.filter_map(|v| Some(text(v.get("persistentVolumeClaim")?, "claimName")))
+}
+
 impl<S: SimStore> Engine<S> {
     /// The next step of an object of any kind.
     pub(super) fn plan(&mut self, key: &Key, object: &Object, now: Timestamp) -> Plan {
         match key.kind {
             Kind::Pod => self.plan_pod(key, object, now),
-            Kind::ReplicaSet => self
+            Kind::ReplicaSet | Kind::ReplicationController => self
                 .with_members(object, Kind::Pod, |engine, members| replicaset::reconcile(object, members, engine.failures.get(key), now)),
             Kind::Deployment => self.with_members(object, Kind::ReplicaSet, |engine, sets| {
                 deployment::reconcile(object, sets, &|uid| engine.cache.owned(uid, Kind::Pod), now)
             }),
             Kind::StatefulSet => self.with_members(object, Kind::Pod, |engine, pods| {
                 let revisions = engine.cache.owned(object.uid(), Kind::ControllerRevision);
-                let claim_exists = |name: &str| engine.cache.find(Kind::PersistentVolumeClaim, object.namespace(), name).is_some();
-                statefulset::reconcile(object, &statefulset::Members { pods, revisions: &revisions, claim_exists: &claim_exists }, now)
+                let claim = |name: &str| engine.cache.find(Kind::PersistentVolumeClaim, object.namespace(), name).cloned();
+                statefulset::reconcile(object, &statefulset::Members { pods, revisions: &revisions, claim: &claim }, now)
             }),
             Kind::DaemonSet => self.with_members(object, Kind::Pod, |engine, pods| {
                 let revisions = engine.cache.owned(object.uid(), Kind::ControllerRevision);
@@ -47,28 +57,31 @@ impl<S: SimStore> Engine<S> {
                 let due = self.address_due(key, object, now);
                 ingress::reconcile(object, due, now)
             }
-            Kind::PersistentVolumeClaim => {
-                let named = object.str_at("/spec/volumeName");
-                let name = if named.is_empty() { format!("pvc-{}", object.uid()) } else { named.to_owned() };
-                storage::reconcile_claim(object, self.cache.find(Kind::PersistentVolume, "", &name).map(|v| &**v))
+            Kind::PersistentVolumeClaim => self.plan_claim(object),
+            Kind::PersistentVolume => self.plan_volume(object, now),
+            Kind::Node => {
+                let lease = self.cache.find(Kind::Lease, node::LEASES, object.name());
+                node::reconcile(object, lease.map(|l| &**l), self.options.heartbeat, now)
             }
-            Kind::PersistentVolume => self.plan_volume(object),
-            Kind::Node => cluster::reconcile_node(object, now),
+            Kind::ResourceQuota => self.plan_quota(object),
+            Kind::Endpoints => {
+                let service = self.cache.find(Kind::Service, object.namespace(), object.name());
+                mirror::reconcile(object, service.map(|s| &**s), &self.cache.owned(object.uid(), Kind::EndpointSlice))
+            }
             Kind::Namespace => {
                 let find = |kind, name| self.cache.find(kind, object.name(), name).map(|o| &**o);
                 let (account, ca) = (find(Kind::ServiceAccount, "default"), find(Kind::ConfigMap, ROOT_CA));
                 cluster::reconcile_namespace(object, account, ca, &self.options.ca_certificate)
             }
-            Kind::HorizontalPodAutoscaler => {
-                let target =
-                    Kind::of_api_version(object.str_at("/spec/scaleTargetRef/apiVersion"), object.str_at("/spec/scaleTargetRef/kind"));
-                let target = target.and_then(|kind| self.cache.find(kind, object.namespace(), object.str_at("/spec/scaleTargetRef/name")));
-                cluster::reconcile_autoscaler(object, target.map(|t| &**t), now)
-            }
+            Kind::HorizontalPodAutoscaler => self.plan_autoscaler(key, object, now),
             Kind::PodDisruptionBudget => self.plan_budget(object, now),
-            Kind::Endpoints | Kind::EndpointSlice | Kind::ControllerRevision | Kind::ConfigMap | Kind::ServiceAccount | Kind::Event => {
-                Plan::default()
-            }
+            Kind::EndpointSlice
+            | Kind::ControllerRevision
+            | Kind::ConfigMap
+            | Kind::ServiceAccount
+            | Kind::StorageClass
+            | Kind::Lease
+            | Kind::Event => Plan::default(),
         }
     }
 
@@ -84,27 +97,79 @@ impl<S: SimStore> Engine<S> {
     }
 
     fn plan_pod(&mut self, key: &Key, object: &Object, now: Timestamp) -> Plan {
+        let mut plan = Plan::default();
+        if let Some(done) = self.plan_leaving(&mut plan, key, object, now) {
+            return done;
+        }
         let (stage, delay) = pod::stage(object, &self.options);
         let since = self.since(key, object.uid(), Marker::Pod(stage), now);
-        let free_ip = if matches!(stage, Stage::Start | Stage::BadImage) && since.saturating_add(delay).is_ok_and(|due| due <= now) {
+        let free_ip = if matches!(stage, Stage::Init { .. } | Stage::Start | Stage::BadImage)
+            && since.saturating_add(delay).is_ok_and(|due| due <= now)
+        {
             self.free_address(object.str_at("/spec/nodeName"))
         } else {
             String::new()
         };
-        let needs_nodes = matches!(stage, Stage::Bind | Stage::Start | Stage::BadImage);
+        let needs_nodes = matches!(stage, Stage::Bind | Stage::Init { .. } | Stage::Start | Stage::BadImage);
         let load = |node: &'_ Arc<Object>| self.cache.pods_on(node.name());
         let nodes: Vec<NodeLoad<'_>> =
             if needs_nodes { self.cache.of_kind(Kind::Node).map(|node| NodeLoad { node, pods: load(node) }).collect() } else { Vec::new() };
-        let missing_claims = if stage == Stage::Bind { self.missing_claims(object) } else { Vec::new() };
-        let world = PodWorld { options: &self.options, nodes: &nodes, missing_claims: &missing_claims, since, free_ip: &free_ip, now };
-        pod::reconcile(object, &world)
+        let storage = if stage == Stage::Bind { self.storage_of(object) } else { Storage::Ready };
+        let world = PodWorld { options: &self.options, nodes: &nodes, storage: &storage, since, free_ip: &free_ip, now };
+        let mut steps = pod::reconcile(object, &world);
+        if let Some(wake) = plan.wake {
+            steps.wake_at(wake);
+        }
+        steps
     }
 
-    fn missing_claims(&self, object: &Object) -> Vec<String> {
-        let volumes = object.pointer("/spec/volumes").and_then(Value::as_array);
-        let names = volumes.into_iter().flatten().filter_map(|v| Some(text(v.get("persistentVolumeClaim")?, "claimName")));
-        let missing = |name: &&str| self.cache.find(Kind::PersistentVolumeClaim, object.namespace(), name).is_none();
-        names.filter(missing).map(str::to_owned).collect()
+    /// A pod that its node no longer takes: gives what is done now, or notes in `plan` when to look again.
+    fn plan_leaving(&mut self, plan: &mut Plan, key: &Key, object: &Object, now: Timestamp) -> Option<Plan> {
+        let node = object.str_at("/spec/nodeName");
+        if node.is_empty() || object.deletion_timestamp().is_some() {
+            return None;
+        }
+        let node = self.cache.find(Kind::Node, "", node).cloned();
+        let gone = node.is_none();
+        let since = *self.rounds.get(key).unwrap_or(&now);
+        let due = match &node {
+            None => Some(after(since, QUARANTINE)),
+            Some(node) => pod::leaves_at(object, node, since),
+        };
+        let Some(due) = due else {
+            self.rounds.remove(key);
+            return None;
+        };
+        self.rounds.insert(key.clone(), since);
+        if due > now {
+            plan.wake_at(due);
+            return None;
+        }
+        let mut done = Plan::default();
+        if gone {
+            pod::collect(&mut done, object, now)
+        } else {
+            pod::evict(&mut done, object, now)
+        }
+        Some(done)
+    }
+
+    fn storage_of(&self, object: &Object) -> Storage {
+        let mut storage = Storage::Ready;
+        for name in claim_names(object) {
+            let Some(claim) = self.cache.find(Kind::PersistentVolumeClaim, object.namespace(), name) else {
+                return Storage::Lacking(format!("persistentvolumeclaim \"{name}\" not found"));
+            };
+            if storage::is_bound(claim) {
+                continue;
+            }
+            let class = self.cache.find(Kind::StorageClass, "", claim.str_at("/spec/storageClassName"));
+            if !class.is_some_and(|c| storage::waits_for_consumer(c)) {
+                return Storage::Lacking("pod has unbound immediate PersistentVolumeClaims".into());
+            }
+            storage = Storage::Coming;
+        }
+        storage
     }
 
     /// An address of a node's network that no pod has.
@@ -165,7 +230,8 @@ impl<S: SimStore> Engine<S> {
                 owners.insert(owner.uid().to_owned(), spec_i64(owner, "replicas", 1));
             }
         }
-        disruption::reconcile(budget, &selected, owners.values().sum(), now)
+        let loose = selected.iter().any(|p| p.controller_of().is_none());
+        disruption::reconcile(budget, &selected, (owners.values().sum(), loose), now)
     }
 
     fn owner_of(&self, object: &Object) -> Option<&Arc<Object>> {
@@ -173,11 +239,57 @@ impl<S: SimStore> Engine<S> {
         self.cache.find(Kind::of_api_version(&owner.api_version, &owner.kind)?, object.namespace(), &owner.name)
     }
 
-    fn plan_volume(&self, volume: &Object) -> Plan {
+    /// What is left to do when an object is gone: a Service's Endpoints go with it.
+    pub(super) fn plan_gone(&self, key: &Key) -> Plan {
+        let mut plan = Plan::default();
+        if key.kind == Kind::Service
+            && let Some(endpoints) = self.cache.find(Kind::Endpoints, &key.namespace, &key.name)
+        {
+            plan.delete(endpoints, None);
+        }
+        plan
+    }
+
+    fn plan_claim(&self, claim: &Object) -> Plan {
+        let volumes: Vec<Arc<Object>> = self.cache.of_kind(Kind::PersistentVolume).cloned().collect();
+        let class = self.cache.find(Kind::StorageClass, "", claim.str_at("/spec/storageClassName"));
+        let default_class = self.cache.of_kind(Kind::StorageClass).find(|c| storage::is_default(c));
+        let mut pods = self.cache.in_namespace(Kind::Pod, claim.namespace());
+        let has_consumer = pods.any(|p| claim_names(p).any(|name| name == claim.name()));
+        let world =
+            storage::ClaimWorld { volumes: &volumes, class: class.map(|c| &**c), default_class: default_class.map(|c| &**c), has_consumer };
+        storage::reconcile_claim(claim, &world)
+    }
+
+    fn plan_quota(&self, object: &Object) -> Plan {
+        let namespace = object.namespace();
+        let all = |kind: Kind| -> Vec<Arc<Object>> { self.cache.in_namespace(kind, namespace).cloned().collect() };
+        let (pods, services, claims) = (all(Kind::Pod), all(Kind::Service), all(Kind::PersistentVolumeClaim));
+        let count = |group: &str, resource: &str| self.store.count(group, resource, namespace);
+        quota::reconcile(object, &quota::Usage { pods: &pods, services: &services, claims: &claims, count: &count })
+    }
+
+    /// In rounds: between them nothing is done, whatever changes.
+    fn plan_autoscaler(&mut self, key: &Key, object: &Object, now: Timestamp) -> Plan {
+        let mut plan = Plan::default();
+        if let Some(due) = self.rounds.get(key).filter(|due| **due > now) {
+            plan.wake_at(*due);
+            return plan;
+        }
+        let kind = autoscaler::target_kind(object);
+        let target = kind.and_then(|kind| self.cache.find(kind, object.namespace(), object.str_at("/spec/scaleTargetRef/name")));
+        plan = autoscaler::reconcile(object, target.map(|t| &**t), now);
+        let next = after(now, autoscaler::PERIOD);
+        self.rounds.insert(key.clone(), next);
+        plan.wake_at(next);
+        plan
+    }
+
+    fn plan_volume(&self, volume: &Object, now: Timestamp) -> Plan {
         let reference = |field: &str| volume.pointer("/spec/claimRef").map_or("", |r| text(r, field)).to_owned();
         let claim = self.cache.find(Kind::PersistentVolumeClaim, &reference("namespace"), &reference("name"));
         let uid = reference("uid");
         let claim = claim.filter(|c| uid.is_empty() || c.uid() == uid);
-        storage::reconcile_volume(volume, claim.map(|c| &**c))
+        storage::reconcile_volume(volume, claim.map(|c| &**c), now)
     }
 }

@@ -5,13 +5,13 @@
 use super::{
     SimOptions,
     cache::Cache,
-    cluster,
     events::Recorder,
     fields::after,
     kind::{Key, Kind},
+    node,
     plan::{Change as Planned, Plan, Write},
-    pod::Stage,
-    route,
+    pod::{self, Stage},
+    route, storage,
     store::{Change, ChangeFeed, DeleteRequest, SimStore, StoreError},
 };
 use jiff::Timestamp;
@@ -54,6 +54,8 @@ pub struct Engine<S: SimStore> {
     pub(super) failures: HashMap<Key, Failure>,
     turns: HashMap<Key, (i64, u32)>,
     recorder: Recorder,
+    /// When something that is looked at in rounds is due, or since when it is so.
+    pub(super) rounds: HashMap<Key, Timestamp>,
     pub(super) next_address: u32,
 }
 
@@ -74,6 +76,7 @@ impl<S: SimStore> Engine<S> {
             failures: HashMap::new(),
             turns: HashMap::new(),
             recorder,
+            rounds: HashMap::new(),
             next_address: 1,
         }
     }
@@ -81,14 +84,30 @@ impl<S: SimStore> Engine<S> {
     /// Reads the store and makes the nodes if they are missing.
     pub fn start(&mut self, now: Timestamp) {
         self.resync();
+        self.resume(now);
         match self.store.list(Kind::Event) {
             Ok(events) => self.recorder.adopt(&events),
             Err(error) => tracing::warn!(%error, "the events of an earlier run cannot be listed and will stay"),
         }
-        for name in cluster::NODES {
+        if self.cache.of_kind(Kind::StorageClass).next().is_none() {
+            let write = Write { change: Planned::Create(storage::standard_class()), notes: Vec::new() };
+            self.carry_out(&Key::new(Kind::StorageClass, "", storage::STANDARD), None, write, &mut HashMap::new(), now);
+        }
+        for name in node::NODES {
             if self.cache.find(Kind::Node, "", name).is_none() {
-                let write = Write { change: Planned::Create(cluster::node(name)), notes: Vec::new() };
+                let write = Write { change: Planned::Create(node::node(name)), notes: Vec::new() };
                 self.carry_out(&Key::new(Kind::Node, "", name), None, write, &mut HashMap::new(), now);
+            }
+        }
+    }
+
+    /// What pods were doing in an earlier process goes on: their own status tells since when.
+    fn resume(&mut self, now: Timestamp) {
+        let pods: Vec<Arc<Object>> = self.cache.of_kind(Kind::Pod).cloned().collect();
+        for pod in pods {
+            let (stage, _) = pod::stage(&pod, &self.options);
+            if let (Some(key), Some(since)) = (Key::of(&pod), pod::entered(&pod, stage)) {
+                self.since.insert(key, (pod.uid().to_owned(), Marker::Pod(stage), since.min(now)));
             }
         }
     }
@@ -168,6 +187,7 @@ impl<S: SimStore> Engine<S> {
                     self.drop_object(&key, object.uid());
                 }
             }
+            Change::Other { namespace } => route::other(self, &namespace),
             Change::Resync => self.resync(),
         }
     }
@@ -185,6 +205,7 @@ impl<S: SimStore> Engine<S> {
             self.since.remove(key);
             self.failures.remove(key);
             self.turns.remove(key);
+            self.rounds.remove(key);
             route::changed(self, key, Some(&old), None);
         }
     }
@@ -216,13 +237,16 @@ impl<S: SimStore> Engine<S> {
     }
 
     fn reconcile(&mut self, key: &Key, now: Timestamp) {
-        let Some(object) = self.cache.get(key).cloned() else { return };
+        let Some(object) = self.cache.get(key).cloned() else { return self.after_gone(key, now) };
         if self.too_often(key, now) {
             self.set_wake(key, Some(after(now, 1)));
             return;
         }
-        let Plan { writes, wake } = self.plan(key, &object, now);
+        let Plan { writes, remarks, wake } = self.plan(key, &object, now);
         self.set_wake(key, wake);
+        for remark in remarks {
+            self.recorder.remark(&self.store, &object, &remark, now);
+        }
         let mut versions = HashMap::new();
         for write in writes {
             let creates = matches!(write.change, Planned::Create(_));
@@ -231,6 +255,13 @@ impl<S: SimStore> Engine<S> {
                 // The next would be refused too.
                 break;
             }
+        }
+    }
+
+    /// What is left to do when an object is gone.
+    fn after_gone(&mut self, key: &Key, now: Timestamp) {
+        for write in self.plan_gone(key).writes {
+            self.carry_out(key, None, write, &mut HashMap::new(), now);
         }
     }
 

@@ -73,6 +73,13 @@ impl Recorder {
         }
     }
 
+    /// Records a note unless it was recorded before.
+    pub fn remark<S: SimStore>(&mut self, store: &S, object: &Object, note: &Note, now: Timestamp) {
+        if !self.recent.contains_key(&(object.uid().to_owned(), note.reason, note.message.clone())) {
+            self.record(store, object, note, now);
+        }
+    }
+
     fn forget<S: SimStore>(&mut self, store: &S, now: Timestamp) {
         while let Some((time, ..)) = self.written.front()
             && (self.written.len() >= self.limit || now.duration_since(*time) > LIFETIME)
@@ -94,15 +101,19 @@ const INSTANCE: &str = "sim";
 fn component(kind: &str, reason: &str) -> &'static str {
     match (kind, reason) {
         ("Pod", "Scheduled" | "FailedScheduling") => "default-scheduler",
+        ("Pod", "TaintManagerEviction") => "taint-eviction-controller",
         ("Pod", _) => "kubelet",
         ("Deployment", _) => "deployment-controller",
         ("ReplicaSet", _) => "replicaset-controller",
+        ("ReplicationController", _) => "replication-controller",
         ("StatefulSet", _) => "statefulset-controller",
         ("DaemonSet", _) => "daemonset-controller",
         ("Job", _) => "job-controller",
         ("CronJob", _) => "cronjob-controller",
         ("Service", _) => "service-controller",
         ("Ingress", _) => "ingress-controller",
+        ("PodDisruptionBudget", _) => "controllermanager",
+        ("HorizontalPodAutoscaler", _) => "horizontal-pod-autoscaler",
         ("PersistentVolumeClaim", _) => "persistentvolume-controller",
         _ => "controller-manager",
     }

@@ -38,6 +38,8 @@ kinds! {
     PersistentVolume "" "v1" "PersistentVolume" "persistentvolumes";
     PersistentVolumeClaim "" "v1" "PersistentVolumeClaim" "persistentvolumeclaims";
     Event "" "v1" "Event" "events";
+    ReplicationController "" "v1" "ReplicationController" "replicationcontrollers";
+    ResourceQuota "" "v1" "ResourceQuota" "resourcequotas";
     Deployment "apps" "v1" "Deployment" "deployments";
     ReplicaSet "apps" "v1" "ReplicaSet" "replicasets";
     StatefulSet "apps" "v1" "StatefulSet" "statefulsets";
@@ -46,6 +48,8 @@ kinds! {
     Job "batch" "v1" "Job" "jobs";
     CronJob "batch" "v1" "CronJob" "cronjobs";
     EndpointSlice "discovery.k8s.io" "v1" "EndpointSlice" "endpointslices";
+    StorageClass "storage.k8s.io" "v1" "StorageClass" "storageclasses";
+    Lease "coordination.k8s.io" "v1" "Lease" "leases";
     PodDisruptionBudget "policy" "v1" "PodDisruptionBudget" "poddisruptionbudgets";
     Ingress "networking.k8s.io" "v1" "Ingress" "ingresses";
     HorizontalPodAutoscaler "autoscaling" "v2" "HorizontalPodAutoscaler" "horizontalpodautoscalers";

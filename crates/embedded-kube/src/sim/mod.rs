@@ -4,6 +4,7 @@
 //! belongs to it and the time to a [`plan::Plan`]; [`engine::Engine`] carries plans out and looks again when something changes.
 //! Idle costs nothing. It does not collect garbage or empty namespaces: that is the API server's part. It knows no HTTP.
 
+mod autoscaler;
 mod cache;
 pub mod clock;
 mod cluster;
@@ -14,8 +15,10 @@ mod events;
 mod fields;
 pub mod kind;
 mod network;
+mod node;
 pub mod plan;
 pub mod pod;
+mod quota;
 mod registry_store;
 mod route;
 mod storage;
@@ -25,9 +28,10 @@ mod tests;
 mod workload;
 
 pub use clock::{Clock, SystemClock, VirtualClock};
-pub use pod::{BEHAVIOUR, container_logs, logs};
+pub use pod::{BEHAVIOUR, Log, log};
 pub use registry_store::RegistryStore;
 
+use crate::quiet::Asked;
 use std::{sync::Arc, time::Duration};
 use store::{ChangeFeed, SimStore};
 use tokio_util::sync::CancellationToken;
@@ -44,6 +48,9 @@ pub struct SimOptions {
     pub stop_delay: Duration,
     /// Until a load balancer or an ingress has an address.
     pub balancer_delay: Duration,
+    /// Between two signs of life of a node; zero: it gives none after the first. A kubelet renews its lease each 10 s, but here
+    /// nobody looks at it, and each write goes to a disk.
+    pub heartbeat: Duration,
     /// How many entries of the `events` resource are kept; 0 writes none.
     pub events: usize,
     /// What `kube-root-ca.crt` holds in each namespace, PEM.
@@ -57,6 +64,7 @@ impl Default for SimOptions {
             finish_delay: Duration::from_millis(700),
             stop_delay: Duration::from_millis(300),
             balancer_delay: Duration::from_millis(500),
+            heartbeat: Duration::from_secs(300),
             events: 2_000,
             ca_certificate: String::new(),
         }
@@ -67,7 +75,7 @@ impl Default for SimOptions {
 const BATCH: usize = 64;
 
 /// Runs the controllers until `stop` is cancelled or the store ends.
-pub async fn run<S: SimStore>(store: S, options: SimOptions, clock: Arc<dyn Clock>, stop: CancellationToken) {
+pub async fn run<S: SimStore>(store: S, options: SimOptions, clock: Arc<dyn Clock>, mut asked: Asked, stop: CancellationToken) {
     let mut engine = engine::Engine::new(store, options);
     engine.start(clock.now());
     loop {
@@ -79,6 +87,7 @@ pub async fn run<S: SimStore>(store: S, options: SimOptions, clock: Arc<dyn Cloc
             continue;
         }
         let wake = engine.next_wake();
+        asked.answer(wake);
         let sleep = async {
             match wake {
                 Some(at) => clock.sleep_until(at).await,
@@ -88,6 +97,7 @@ pub async fn run<S: SimStore>(store: S, options: SimOptions, clock: Arc<dyn Cloc
         tokio::select! {
             () = stop.cancelled() => return,
             () = sleep => {}
+            () = asked.next() => {}
             change = engine.feed().next() => match change {
                 Some(change) => engine.notice(change),
                 None => return,

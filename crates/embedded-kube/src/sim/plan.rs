@@ -54,6 +54,8 @@ pub struct Write {
 pub struct Plan {
     /// In order. A refused one does not stop the next.
     pub writes: Vec<Write>,
+    /// Said of the object although nothing is written; once, however often it is planned.
+    pub remarks: Vec<Note>,
     /// Look again at this time even if nothing changes.
     pub wake: Option<Timestamp>,
 }
@@ -62,6 +64,10 @@ impl Plan {
     pub fn push(&mut self, change: Change) -> &mut Self {
         self.writes.push(Write { change, notes: Vec::new() });
         self
+    }
+
+    pub fn remark(&mut self, note: Note) {
+        self.remarks.push(note);
     }
 
     pub fn create(&mut self, object: Object, note: Option<Note>) {
@@ -100,6 +106,6 @@ impl Plan {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.writes.is_empty() && self.wake.is_none()
+        self.writes.is_empty() && self.remarks.is_empty() && self.wake.is_none()
     }
 }

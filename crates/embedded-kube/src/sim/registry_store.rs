@@ -5,7 +5,7 @@ use super::{
     store::{Change, ChangeFeed, DeleteRequest, Propagation, SimStore, StoreError},
 };
 use crate::{
-    registry::{self, DeleteOptions, Event, EventType, Registry, WriteOptions},
+    registry::{self, DeleteOptions, Event, EventType, Part, Registry, WriteOptions},
     status::Status,
 };
 use std::sync::Arc;
@@ -69,6 +69,12 @@ impl SimStore for RegistryStore {
         Ok(self.registry.list(&gvr(kind), None)?)
     }
 
+    fn count(&self, group: &str, resource: &str, namespace: &str) -> usize {
+        let table = format!("{group}/{resource}");
+        let catalog = self.registry.catalog();
+        catalog.stored_in(&table).map_or(0, |kind| self.registry.list_stored(kind, Some(namespace)).1.len())
+    }
+
     fn create(&self, object: Object) -> Result<Arc<Object>, StoreError> {
         let namespace = object.namespace().to_owned();
         Ok(self.registry.create(&resource_of(&object)?, &namespace, object, &self.options)?.object)
@@ -76,7 +82,12 @@ impl SimStore for RegistryStore {
 
     fn update(&self, object: Object) -> Result<Arc<Object>, StoreError> {
         let namespace = object.namespace().to_owned();
-        Ok(self.registry.update(&resource_of(&object)?, &namespace, object, &self.options)?.object)
+        let resource = resource_of(&object)?;
+        // What the scheduler does goes another way than what may change of a pod.
+        let placed = object.kind() == "Pod" && !object.str_at("/spec/nodeName").is_empty();
+        let binds = placed && self.registry.get(&resource, &namespace, object.name())?.str_at("/spec/nodeName").is_empty();
+        let part = if binds { Part::Binding } else { Part::Main };
+        Ok(self.registry.update_part(&resource, &namespace, object, part, &self.options)?.object)
     }
 
     fn update_status(&self, object: Object) -> Result<Arc<Object>, StoreError> {
@@ -111,15 +122,15 @@ pub struct RegistryFeed {
 }
 
 fn change(event: Event) -> Option<Change> {
-    // Most objects of a GitOps cluster are of kinds and names that nobody simulates: they go no further.
-    let kind = Kind::of_names(&event.resource.group, &event.resource.kind)?;
-    if !kind.wants(event.object.name()) {
-        return None;
+    // Most objects of a GitOps cluster are of kinds and names that nobody simulates: only that they are there counts.
+    let simulated = Kind::of_names(&event.resource.group, &event.resource.kind).is_some_and(|kind| kind.wants(event.object.name()));
+    match event.kind {
+        EventType::Modified if !simulated => None,
+        _ if !simulated => (event.resource.namespaced && event.resource.kind != "Event")
+            .then(|| Change::Other { namespace: event.object.namespace().to_owned() }),
+        EventType::Added | EventType::Modified => Some(Change::Applied(event.object)),
+        EventType::Deleted => Some(Change::Deleted(event.object)),
     }
-    Some(match event.kind {
-        EventType::Added | EventType::Modified => Change::Applied(event.object),
-        EventType::Deleted => Change::Deleted(event.object),
-    })
 }
 
 impl ChangeFeed for RegistryFeed {

@@ -32,6 +32,8 @@ pub enum Change {
     Applied(Arc<Object>),
     /// Gone; the object is as it was.
     Deleted(Arc<Object>),
+    /// An object that is not simulated came or went in this namespace.
+    Other { namespace: String },
     /// Changes were missed (a slow reader): everything must be listed again.
     Resync,
 }
@@ -75,6 +77,9 @@ pub trait SimStore: Send + 'static {
 
     /// All objects of a kind, in all namespaces.
     fn list(&self, kind: Kind) -> Result<Vec<Arc<Object>>, StoreError>;
+
+    /// How many objects of a group and resource a namespace has, simulated or not.
+    fn count(&self, group: &str, resource: &str, namespace: &str) -> usize;
 
     /// Honours `generateName`. A `status` in the object may be ignored.
     fn create(&self, object: Object) -> Result<Arc<Object>, StoreError>;

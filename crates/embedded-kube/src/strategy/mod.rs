@@ -3,17 +3,22 @@
 //! Main functions, called by the registry in this order: [`check_fields`], [`fill_in`], [`prepare_create`] or [`prepare_update`],
 //! [`validate`].
 
+pub mod admission;
 mod custom;
 mod defaults;
 mod definition;
+pub mod parts;
+mod pods;
 pub mod service;
-mod validate;
+pub(crate) mod validate;
+mod warnings;
 
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::gotypes;
 use crate::registry::{FieldValidation, Part, Registry, WriteOptions};
 use crate::status::Status;
-pub use definition::CLEANUP;
+pub(crate) use definition::go_regex;
+pub use definition::{CLEANUP, is_established, mark_deleted as mark_definition_deleted, settle as settle_definition, try_schema};
 use serde_json::{Value, json};
 use tiphys_apimachinery::object::map_entry;
 use tiphys_apimachinery::{Object, schema};
@@ -29,15 +34,22 @@ pub const API_SERVICE_IP: &str = "10.0.0.1";
 /// Returns warnings.
 pub fn check_fields(resource: &Resource, object: &mut Object, options: &WriteOptions) -> Result<Vec<String>, Status> {
     let mut findings = options.findings.clone();
-    if let Some(ty) = resource.ty() {
+    if resource.custom.is_some() || resource.ty().is_some() {
         let mut value = std::mem::take(object).into_value();
-        findings.extend(schema::prune(&mut value, ty).into_iter().map(|path| format!("unknown field \"{path}\"")));
-        if resource.custom.is_some() {
-            schema::apply_defaults(&mut value, ty);
-        }
+        let unknown = match (&resource.custom, resource.ty()) {
+            (Some(custom), _) => custom::read(custom, &mut value, options.keep_nulls).map_err(|why| not_handled(resource, &why))?,
+            (None, Some(ty)) => schema::prune(&mut value, ty),
+            (None, None) => Vec::new(),
+        };
+        findings.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
         *object = Object::from_value(value).map_err(Status::internal)?;
     }
+    // An empty list resets the managers, which is not the same as to say nothing of them.
+    let no_managers = object.metadata("managedFields").filter(|m| m.as_array().is_some_and(Vec::is_empty)).cloned();
     go_round_trip(resource, object)?;
+    if let Some(none) = no_managers {
+        object.metadata_mut().insert("managedFields".into(), none);
+    }
     match options.validation {
         _ if findings.is_empty() => Ok(findings),
         FieldValidation::Ignore => Ok(Vec::new()),
@@ -83,11 +95,11 @@ fn add_finalizer(object: &mut Object, name: &str) {
 
 /// What the server decides about a new object.
 pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Object) -> Result<(), Status> {
-    if resource.has_status() {
+    if resource.has_status() && resource.table != "/nodes" {
         object.0.remove("status");
     }
     match resource.table.as_str() {
-        CRD_TABLE => definition::prepare(registry, object),
+        CRD_TABLE => definition::prepare_create(object),
         "/namespaces" => {
             let name = object.name().to_owned();
             object.set_label("kubernetes.io/metadata.name", &name);
@@ -100,9 +112,7 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
             object.0.insert("status".into(), json!({"phase": "Active"}));
         }
         "/pods" => {
-            defaults::admit_pod(object);
-            let quality = defaults::quality_of_service(object);
-            object.0.insert("status".into(), json!({"phase": "Pending", "qosClass": quality}));
+            pods::prepare_create(object, &crate::registry::meta::timestamp(registry.now()));
         }
         "/persistentvolumes" => {
             let now = crate::registry::meta::timestamp(registry.now());
@@ -111,29 +121,49 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
         }
         "/persistentvolumeclaims" => {
             object.0.insert("status".into(), json!({"phase": "Pending"}));
+            match_data_sources(None, object);
             add_finalizer(object, CLAIM_IN_USE);
         }
         "/services" => service::allocate(registry, object, None)?,
-        // Now that it has a uid.
-        "batch/jobs" => defaults::apply(&resource.table, object),
+        "/nodes" => taint_new_node(object),
+        "storage.k8s.io/volumeattributesclasses" => add_finalizer(object, "kubernetes.io/vac-protection"),
+        "discovery.k8s.io/endpointslices" => drop_topology(None, object),
+        "coordination.k8s.io/leases" => drop_strategy(object),
+        "batch/jobs" => defaults::job_selector(object),
         _ => {}
     }
     go_round_trip(resource, object)
 }
 
+/// A Job without labels has those of its pods, also the ones that it got to tell its pods apart.
+pub fn share_labels(resource: &Resource, object: &mut Object) {
+    if resource.table == "batch/jobs"
+        && let Some(labels) = object.pointer("/spec/template/metadata/labels").cloned()
+    {
+        object.metadata_mut().insert("labels".into(), labels);
+    }
+}
+
 /// What the server decides about a changed object.
 pub fn prepare_update(registry: &Registry, resource: &Resource, old: &Object, new: &mut Object, part: Part) -> Result<(), Status> {
     if part == Part::Status || part == Part::Finalize {
-        if resource.table == "/namespaces" && part == Part::Status {
-            // The phase follows the deletion.
-            let phase = if new.deletion_timestamp().is_some() { "Terminating" } else { "Active" };
-            map_entry(&mut new.0, "status").insert("phase".into(), phase.into());
+        fill_in(resource, new);
+        let first_phase = match resource.table.as_str() {
+            "/persistentvolumes" | "/persistentvolumeclaims" => "Pending",
+            "/namespaces" => "Active",
+            _ => "",
+        };
+        if !first_phase.is_empty() && new.str_at("/status/phase").is_empty() {
+            map_entry(&mut new.0, "status").insert("phase".into(), first_phase.into());
+        }
+        if resource.table == "/persistentvolumes" {
+            note_phase(registry, old, new);
         }
         return Ok(());
     }
     fill_in(resource, new);
     match resource.table.as_str() {
-        CRD_TABLE => definition::prepare(registry, new),
+        CRD_TABLE => definition::prepare_update(old, new),
         "/namespaces" => {
             let finalizers = old.pointer("/spec/finalizers").cloned();
             if let Some(finalizers) = finalizers {
@@ -141,11 +171,91 @@ pub fn prepare_update(registry: &Registry, resource: &Resource, old: &Object, ne
             }
         }
         "/services" => service::allocate(registry, new, Some(old))?,
-        "batch/jobs" => keep_job_selector(old, new),
+        "discovery.k8s.io/endpointslices" => drop_topology(Some(old), new),
+        "coordination.k8s.io/leases" => drop_strategy(new),
+        // Counted from the first change on.
+        "storage.k8s.io/csidrivers" if old.0.get("spec") != new.0.get("spec") => {
+            let next = old.generation() + 1;
+            new.metadata_mut().insert("generation".into(), next.into());
+        }
+        "/persistentvolumeclaims" => match_data_sources(Some(old), new),
         "apps/daemonsets" => count_template(old, new),
         _ => {}
     }
     Ok(())
+}
+
+/// Nobody is placed on a node before it said that it is ready.
+fn taint_new_node(node: &mut Object) {
+    const NOT_READY: &str = "node.kubernetes.io/not-ready";
+    let ready = |c: &Value| c["type"] == "Ready" && c["status"] == "True";
+    if node.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|list| list.iter().any(ready)) {
+        return;
+    }
+    let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
+    let taints = map_entry(&mut node.0, "spec").entry("taints").or_insert_with(|| json!([]));
+    if let Some(list) = taints.as_array_mut()
+        && !list.iter().any(|t| t["key"] == NOT_READY && t["effect"] == "NoSchedule")
+    {
+        list.push(taint);
+    }
+}
+
+/// A volume says since when it is in its phase.
+fn note_phase(registry: &Registry, old: &Object, new: &mut Object) {
+    let field = "lastPhaseTransitionTime";
+    let same_phase = old.pointer("/status/phase") == new.pointer("/status/phase");
+    let before = old.pointer(&format!("/status/{field}")).cloned();
+    let sent = new.pointer(&format!("/status/{field}")).cloned();
+    let status = map_entry(&mut new.0, "status");
+    if same_phase && sent.is_none() {
+        status.extend(before.map(|time| (field.to_owned(), time)));
+    } else if !same_phase && (sent.is_none() || sent == before) {
+        status.insert(field.into(), crate::registry::meta::timestamp(registry.now()).into());
+    }
+}
+
+/// Leases of servers that elect leaders by version have two fields more; that is not switched on.
+fn drop_strategy(lease: &mut Object) {
+    let spec = map_entry(&mut lease.0, "spec");
+    spec.remove("strategy");
+    spec.remove("preferredHolder");
+}
+
+/// A claim's two ways of saying what it is filled with follow each other.
+fn match_data_sources(old: Option<&Object>, claim: &mut Object) {
+    let had_one = old.is_some_and(|o| ["dataSource", "dataSourceRef"].iter().any(|f| o.pointer(&format!("/spec/{f}")).is_some()));
+    let spec = map_entry(&mut claim.0, "spec");
+    let text = |source: &Value, field: &str| source[field].as_str().unwrap_or("").to_owned();
+    if spec.get("dataSourceRef").is_some_and(|r| !text(r, "namespace").is_empty()) && !had_one {
+        spec.remove("dataSourceRef");
+    }
+    let known = |source: &Value| match text(source, "kind").as_str() {
+        "PersistentVolumeClaim" => text(source, "apiGroup").is_empty(),
+        "VolumeSnapshot" => text(source, "apiGroup") == "snapshot.storage.k8s.io",
+        _ => false,
+    };
+    if !had_one && !spec.contains_key("dataSourceRef") && spec.get("dataSource").is_some_and(|s| !known(s)) {
+        spec.remove("dataSource");
+    }
+    let (source, reference) = (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned());
+    match (source, reference) {
+        (Some(source), None) => drop(spec.insert("dataSourceRef".into(), source)),
+        (None, Some(reference)) if text(&reference, "namespace").is_empty() => drop(spec.insert("dataSource".into(), reference)),
+        _ => {}
+    }
+}
+
+/// Topology as it was before it had fields of its own cannot be written any more.
+fn drop_topology(old: Option<&Object>, new: &mut Object) {
+    if old.is_some_and(|old| old.0.get("endpoints") == new.0.get("endpoints")) {
+        return;
+    }
+    for endpoint in new.0.get_mut("endpoints").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(endpoint) = endpoint.as_object_mut() {
+            endpoint.remove("deprecatedTopology");
+        }
+    }
 }
 
 /// DaemonSets count the changes of their template in an annotation, from the time when others were missing.
@@ -156,39 +266,94 @@ fn count_template(old: &Object, new: &mut Object) {
     new.set_annotation(GENERATION, &(before + i64::from(changed)).to_string());
 }
 
-/// An applied Job that does not say its generated selector and labels keeps them.
-fn keep_job_selector(old: &Object, new: &mut Object) {
-    const LABELS: [&str; 4] = ["batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name"];
-    if let (None, Some(selector)) = (new.pointer("/spec/selector"), old.pointer("/spec/selector").cloned()) {
-        map_entry(&mut new.0, "spec").insert("selector".into(), selector);
-    }
-    let Some(Value::Object(before)) = old.pointer("/spec/template/metadata/labels").cloned() else { return };
-    let template = map_entry(map_entry(&mut new.0, "spec"), "template");
-    let labels = map_entry(map_entry(template, "metadata"), "labels");
-    for key in LABELS {
-        if let (false, Some(value)) = (labels.contains_key(key), before.get(key)) {
-            labels.insert(key.into(), value.clone());
-        }
-    }
-}
-
 /// Refuses what must not be stored; returns warnings.
-pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>) -> Result<Vec<String>, Status> {
-    let mut causes = validate::check(resource, object, old);
+pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Result<Vec<String>, Status> {
+    let mut causes = match old {
+        Some(old) if part.is_piece() => parts::check(part, object, old),
+        _ => validate::check(resource, object, old, part),
+    };
+    let mut warnings = Vec::new();
     if let Some(custom) = &resource.custom {
-        causes.extend(custom::check(custom, object));
+        let (more, ratcheted) = custom::check(custom, object, old, part);
+        causes.extend(more);
+        warnings = ratcheted;
+        if part != Part::Status {
+            warnings.extend(custom::warnings(object, old));
+        }
+    } else if resource.table == CRD_TABLE && part == Part::Status {
+        causes.extend(definition::check_status(object));
     } else if resource.table == CRD_TABLE {
         causes.extend(definition::check(object, old));
+        warnings = definition::warnings(object, old);
+    }
+    if causes.is_empty() && (resource.custom.is_some() || resource.table == CRD_TABLE) {
+        return Ok(warnings);
     }
     if causes.is_empty() {
-        let old_endpoints = resource.table == "/endpoints";
-        let text = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
-        return Ok(old_endpoints.then(|| text.to_owned()).into_iter().collect());
+        return Ok(warnings::of(resource, object, old, part));
     }
-    Err(Status::invalid(&resource.group, &resource.kind, object.name(), causes))
+    // Events are of the core group, whatever they are asked for as.
+    let group = if resource.table == "/events" { "" } else { &resource.group };
+    Err(Status::invalid(group, &resource.kind, object.name(), causes))
+}
+
+/// Whether the server changes such objects beyond defaults when they are updated.
+pub fn decides_on_update(resource: &Resource) -> bool {
+    matches!(resource.table.as_str(), "/services" | "/persistentvolumes")
+}
+
+/// Kinds whose updates must say which version they replace.
+const LOCKED: [&str; 12] = [
+    "apiservices",
+    "csidrivers",
+    "csinodes",
+    "csistoragecapacities",
+    "customresourcedefinitions",
+    "leases",
+    "mutatingwebhookconfigurations",
+    "poddisruptionbudgets",
+    "runtimeclasses",
+    "validatingadmissionpolicies",
+    "validatingwebhookconfigurations",
+    "volumeattachments",
+];
+
+/// Whether an update of what is not there makes it.
+pub fn creates_on_update(resource: &Resource) -> bool {
+    const TABLES: [&str; 11] = [
+        "/endpoints",
+        "/events",
+        "/limitranges",
+        "/services",
+        "coordination.k8s.io/leases",
+        "coordination.k8s.io/leasecandidates",
+        "node.k8s.io/runtimeclasses",
+        "rbac.authorization.k8s.io/clusterrolebindings",
+        "rbac.authorization.k8s.io/clusterroles",
+        "rbac.authorization.k8s.io/rolebindings",
+        "rbac.authorization.k8s.io/roles",
+    ];
+    TABLES.contains(&resource.table.as_str())
 }
 
 /// Whether an update without a resourceVersion overwrites what is there.
 pub fn allows_blind_update(resource: &Resource) -> bool {
-    resource.custom.is_none() && !matches!(resource.resource.as_str(), "customresourcedefinitions" | "leases")
+    let policies = ["validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"];
+    let name = resource.resource.as_str();
+    resource.custom.is_none() && !LOCKED.contains(&name) && !policies.contains(&name)
+}
+
+/// What is wrong with the metadata of an object inside an object.
+pub(crate) fn embedded_metadata(metadata: &Value, path: &str) -> Vec<crate::status::Cause> {
+    validate::embedded(metadata, path)
+}
+
+/// A path that a rule names, as messages show it.
+pub(crate) fn definition_path(path: &str, node: &crate::structural::Node) -> Option<String> {
+    definition::path::resolve(path, node, true).ok().map(|(found, _)| found)
+}
+
+/// A rule as the real server's messages show it.
+pub(crate) fn rule_as_json(rule: &Value) -> String {
+    definition::internal::rule(rule)
 }

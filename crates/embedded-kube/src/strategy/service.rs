@@ -7,7 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 use std::sync::{Mutex, MutexGuard};
 use tiphys_apimachinery::Object;
-use tiphys_apimachinery::object::map_entry;
+
+use super::validate::{self, rules::At};
 
 /// The service network, a /16; the first address is the API server's.
 const NETWORK: [u8; 2] = [10, 0];
@@ -49,87 +50,314 @@ impl Allocations {
     }
 }
 
-/// Gives a service what its type needs and it does not have.
+/// What the next steps need to know of a service's spec.
+fn text<'a>(spec: &'a Map<String, Value>, field: &str) -> &'a str {
+    spec.get(field).and_then(Value::as_str).unwrap_or("")
+}
+
+fn texts(spec: &Map<String, Value>, field: &str) -> Vec<String> {
+    let list = spec.get(field).and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn spec_of(service: &Object) -> Map<String, Value> {
+    service.0.get("spec").and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+fn needs_node_ports(spec: &Map<String, Value>) -> bool {
+    matches!(text(spec, "type"), "NodePort" | "LoadBalancer")
+}
+
+fn needs_health_port(spec: &Map<String, Value>) -> bool {
+    text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
+}
+
+fn number(map: &Map<String, Value>, field: &str) -> i64 {
+    map.get(field).and_then(Value::as_i64).unwrap_or(0)
+}
+
+/// Gives a service what its type needs and it does not have. Refusals come before those of validation.
 pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>) -> Result<(), Status> {
-    let kind = object.str_at("/spec/type").to_owned();
     let name = object.name().to_owned();
-    let invalid = |cause| Status::invalid("", "Service", &name, vec![cause]);
-    if kind == "ExternalName" {
-        let spec = map_entry(&mut object.0, "spec");
-        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
-            spec.remove(field);
-        }
-        return Ok(());
+    let key = format!("{}/{name}", object.namespace());
+    let invalid = |causes: Vec<Cause>| Status::invalid("", "Service", &name, causes);
+    let before = old.map(spec_of);
+    let mut spec = spec_of(object);
+    if let Some(before) = &before {
+        carry_over(&mut spec, before);
+    } else if !text(&spec, "clusterIP").is_empty() && texts(&spec, "clusterIPs").is_empty() {
+        spec.insert("clusterIPs".into(), json!([spec["clusterIP"]]));
     }
-    carry_over(object, old);
+    families(&mut spec, before.as_ref()).map_err(invalid)?;
     let mut used = registry.allocations().lock();
-    let external = matches!(kind.as_str(), "NodePort" | "LoadBalancer");
-    let asked = object.str_at("/spec/clusterIP").to_owned();
-    let known = old.map(|o| o.str_at("/spec/clusterIP").to_owned()).unwrap_or_default();
-    // Another address for a service that has one is refused by validation.
-    if asked.is_empty() || (asked != "None" && known.is_empty()) {
-        let address = if asked.is_empty() { free_address(&mut used) } else { asked.clone() };
-        if !asked.is_empty() {
-            let fits = asked.parse::<Ipv4Addr>().is_ok_and(|ip| ip.octets()[..2] == NETWORK);
-            if !fits {
-                let detail = "failed to allocate IP ".to_owned() + &asked + ": the provided network does not match the current range";
-                return Err(invalid(Cause::invalid("spec.clusterIPs", &json!([asked]), &detail)));
-            }
-            // A second service of this name is refused for its name.
-            let key = format!("{}/{name}", object.namespace());
-            let is_own = used.services.get(&key).is_some_and(|(own, _)| *own == asked);
-            if used.addresses.contains(&asked) && !is_own {
-                let detail = format!("failed to allocate IP {asked}: provided IP is already allocated");
-                return Err(invalid(Cause::invalid("spec.clusterIPs", &json!([asked]), &detail)));
-            }
-        }
-        map_entry(&mut object.0, "spec").insert("clusterIP".into(), address.into());
+    let was_external = before.as_ref().is_none_or(|b| text(b, "type") == "ExternalName");
+    if text(&spec, "type") != "ExternalName" && was_external && text(&spec, "clusterIP") != "None" {
+        address(&mut used, &mut spec, &key).map_err(|cause| invalid(vec![cause]))?;
     }
-    let node_ports = if external { needs_ports(object) } else { Vec::new() };
-    if !node_ports.is_empty() {
-        let asked: Vec<u16> = given_ports(object);
-        let own = old.map(given_ports).unwrap_or_default();
-        if let Some(port) = asked.iter().find(|p| used.ports.contains(p) && !own.contains(p)) {
-            let cause = Cause::invalid("spec.ports[0].nodePort", &(*port).into(), "provided port is already allocated");
-            return Err(invalid(cause));
-        }
-        for i in node_ports {
-            let Some(port) = free_port(&mut used, &asked) else {
-                return Err(Status::internal("failed to allocate a nodePort: range is full"));
-            };
-            used.ports.insert(port);
-            if let Some(map) = port_at(object, i) {
-                map.insert("nodePort".into(), port.into());
-            }
-        }
+    if needs_node_ports(&spec) {
+        node_ports(&mut used, &mut spec, before.as_ref()).map_err(|cause| invalid(vec![cause]))?;
     }
-    finish(object);
+    if needs_health_port(&spec) && !before.as_ref().is_some_and(needs_health_port) {
+        health_port(&mut used, &mut spec)?;
+    }
+    drop(used);
+    if let Some(before) = &before {
+        drop_what_the_type_lacks(&mut spec, before);
+    }
+    object.0.insert("spec".into(), spec.into());
     Ok(())
 }
 
-/// An update that leaves out what the server allocated keeps it.
-fn carry_over(object: &mut Object, old: Option<&Object>) {
-    let Some(old) = old else { return };
-    let new_spec = map_entry(&mut object.0, "spec");
-    for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"] {
-        let empty = match new_spec.get(field) {
-            None | Some(Value::Null) => true,
-            Some(value) => value == "",
+/// An update that leaves out what the server allocated keeps it; address and addresses follow each other.
+fn carry_over(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
+    let external = |spec: &Map<String, Value>| text(spec, "type") == "ExternalName";
+    let own_ips = texts(spec, "clusterIPs");
+    if !external(before) && !external(spec) {
+        for field in ["clusterIP", "clusterIPs"] {
+            let empty = text(spec, field).is_empty() && texts(spec, field).is_empty();
+            if let (true, Some(value)) = (empty, before.get(field)) {
+                spec.insert(field.into(), value.clone());
+            }
+        }
+    }
+    if needs_node_ports(before) && needs_node_ports(spec) {
+        keep_node_ports(spec, before);
+    }
+    if needs_health_port(before) && needs_health_port(spec) && number(spec, "healthCheckNodePort") == 0 {
+        spec.insert("healthCheckNodePort".into(), before.get("healthCheckNodePort").cloned().unwrap_or(Value::Null));
+    }
+    let (was, now) = (text(before, "clusterIP").to_owned(), text(spec, "clusterIP").to_owned());
+    let same_list = texts(before, "clusterIPs") == texts(spec, "clusterIPs");
+    if was == now && own_ips.is_empty() && !texts(before, "clusterIPs").is_empty() {
+        spec.insert("clusterIPs".into(), before["clusterIPs"].clone());
+    } else if was != now && same_list {
+        match now.is_empty() {
+            true => spec.remove("clusterIPs"),
+            false => spec.insert("clusterIPs".into(), json!([now])),
         };
-        if let (true, Some(value)) = (empty, old.pointer(&format!("/spec/{field}"))) {
-            new_spec.insert(field.into(), value.clone());
+    }
+}
+
+/// Ports keep their node ports by name.
+fn keep_node_ports(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
+    let list = |spec: &Map<String, Value>| spec.get("ports").and_then(Value::as_array).cloned().unwrap_or_default();
+    let (old_ports, new_ports) = (list(before), list(spec));
+    let port = |p: &Value| p["nodePort"].as_i64().unwrap_or(0);
+    let kept: HashSet<i64> = new_ports.iter().map(port).filter(|n| *n != 0 && old_ports.iter().any(|o| port(o) == *n)).collect();
+    for entry in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut) {
+        let same_name = |o: &&Value| o["name"].as_str().unwrap_or("") == text(entry, "name");
+        let known = old_ports.iter().rev().find(same_name).map_or(0, port);
+        if number(entry, "nodePort") == 0 && known != 0 && !kept.contains(&known) {
+            entry.insert("nodePort".into(), known.into());
         }
     }
-    if !matches!(old.str_at("/spec/type"), "NodePort" | "LoadBalancer") {
-        return;
+}
+
+/// IP families and their policy, on a cluster that has IPv4 only.
+fn families(spec: &mut Map<String, Value>, before: Option<&Map<String, Value>>) -> Result<(), Vec<Cause>> {
+    if text(spec, "type") == "ExternalName" {
+        return Ok(());
     }
-    let before = old.pointer("/spec/ports").and_then(Value::as_array).cloned().unwrap_or_default();
-    let ports = new_spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
-    for port in ports.filter_map(Value::as_object_mut).filter(|p| !p.contains_key("nodePort")) {
-        let same = |b: &&Value| Some(&b["port"]) == port.get("port") && Some(&b["protocol"]) == port.get("protocol");
-        if let Some(number) = before.iter().find(same).and_then(|b| b.get("nodePort")) {
-            port.insert("nodePort".into(), number.clone());
+    let policy_of = |spec: &Map<String, Value>| text(spec, "ipFamilyPolicy").to_owned();
+    let same = |before: &Map<String, Value>, field: &str, spec: &Map<String, Value>| texts(before, field) == texts(spec, field);
+    let prefers = |spec: &Map<String, Value>| matches!(text(spec, "ipFamilyPolicy"), "PreferDualStack");
+    if let Some(before) = before
+        && text(before, "type") == text(spec, "type")
+        && prefers(spec)
+        && (prefers(before) || policy_of(before).is_empty())
+        && same(before, "clusterIPs", spec)
+        && same(before, "ipFamilies", spec)
+    {
+        return Ok(());
+    }
+    let selectorless = text(spec, "clusterIP") == "None" && spec.get("selector").and_then(Value::as_object).is_none_or(Map::is_empty);
+    if spec.get("ipFamilyPolicy").is_none_or(Value::is_null) {
+        let known = before.map(policy_of).filter(|p| !p.is_empty());
+        let policy = known.unwrap_or_else(|| if selectorless { "RequireDualStack".into() } else { "SingleStack".into() });
+        spec.insert("ipFamilyPolicy".into(), policy.into());
+    }
+    let mut causes = Vec::new();
+    validate::service::cluster_ips(&At::new(&Value::Object(spec.clone()), "spec"), &mut causes);
+    if !causes.is_empty() {
+        return Err(causes);
+    }
+    let policy = policy_of(spec);
+    let refuse = |detail: &str| Cause::invalid("spec.ipFamilyPolicy", &policy.as_str().into(), detail);
+    for (field, words) in [("clusterIPs", ["cluster IP", "cluster IPs"]), ("ipFamilies", ["IP family", "IP families"])] {
+        let count = texts(spec, field).len();
+        if let Some(before) = before {
+            if policy == "SingleStack" && same(before, field, spec) && count > 1 {
+                spec.insert(field.into(), json!([texts(spec, field)[0]]));
+            } else if policy != "SingleStack" && count > 0 && count < texts(before, field).len() {
+                causes.push(refuse(&format!("must be 'SingleStack' to release the secondary {}", words[0])));
+            }
         }
+        if policy == "SingleStack" && texts(spec, field).len() == 2 {
+            causes.push(refuse(&format!("must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified", words[1])));
+        }
+    }
+    let mut all = texts(spec, "ipFamilies");
+    for (i, ip) in texts(spec, "clusterIPs").iter().enumerate().take_while(|(_, ip)| *ip != "None") {
+        if i < all.len() {
+            continue;
+        }
+        match ip.contains(':') {
+            true => {
+                let list = Value::from(texts(spec, "clusterIPs"));
+                causes.push(Cause::invalid(&format!("spec.clusterIPs[{i}]"), &list, "IPv6 is not configured on this cluster"));
+            }
+            false => all.push("IPv4".to_owned()),
+        }
+    }
+    if selectorless && causes.is_empty() {
+        if all.is_empty() {
+            all.push("IPv4".to_owned());
+        }
+        if all.len() == 1 && policy != "SingleStack" {
+            all.push(if all[0] == "IPv4" { "IPv6".to_owned() } else { "IPv4".to_owned() });
+        }
+    } else if causes.is_empty() {
+        if policy == "RequireDualStack" {
+            causes.push(refuse("this cluster is not configured for dual-stack services"));
+        }
+        let missing = all.iter().enumerate().filter(|(_, family)| *family != "IPv4");
+        let cause = |(i, family): (usize, &String)| {
+            Cause::invalid(&format!("spec.ipFamilies[{i}]"), &family.as_str().into(), "not configured on this cluster")
+        };
+        causes.extend(missing.map(cause));
+        if all.is_empty() {
+            all.push("IPv4".to_owned());
+        }
+    }
+    spec.insert("ipFamilies".into(), all.into());
+    if causes.is_empty() { Ok(()) } else { Err(causes) }
+}
+
+/// The cluster IP: the one that is asked for, or a free one.
+fn address(used: &mut Used, spec: &mut Map<String, Value>, key: &str) -> Result<(), Cause> {
+    let asked = texts(spec, "clusterIPs").first().cloned().unwrap_or_default();
+    let refuse = |why: &str| Err(Cause::invalid("spec.clusterIPs", &json!([asked]), &format!("failed to allocate IP {asked}: {why}")));
+    let ip = match asked.as_str() {
+        "" => free_address(used),
+        ip => {
+            if !ip.parse::<Ipv4Addr>().is_ok_and(|ip| ip.octets()[..2] == NETWORK) {
+                return refuse("the provided network does not match the current range");
+            }
+            // A second service of this name is refused for its name.
+            let is_own = used.services.get(key).is_some_and(|(own, _)| own == ip);
+            if used.addresses.contains(ip) && !is_own {
+                return refuse("provided IP is already allocated");
+            }
+            ip.to_owned()
+        }
+    };
+    spec.insert("clusterIP".into(), ip.as_str().into());
+    spec.insert("clusterIPs".into(), json!([ip]));
+    Ok(())
+}
+
+/// Whether this node port can be had.
+fn take_port(used: &mut Used, port: i64) -> Result<(), String> {
+    let port = u16::try_from(port).ok().filter(|p| NODE_PORTS.contains(p));
+    let Some(port) = port else {
+        let (low, high) = (NODE_PORTS.start(), NODE_PORTS.end());
+        return Err(format!("provided port is not in the valid range. The range of valid ports is {low}-{high}"));
+    };
+    if used.ports.contains(&port) { Err("provided port is already allocated".to_owned()) } else { Ok(()) }
+}
+
+/// Node ports for the ports that have none; ports with the same number share theirs.
+fn node_ports(used: &mut Used, spec: &mut Map<String, Value>, before: Option<&Map<String, Value>>) -> Result<(), Cause> {
+    let numbers = |spec: &Map<String, Value>| -> Vec<i64> {
+        let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
+        ports.filter_map(|p| p["nodePort"].as_i64()).filter(|n| *n != 0).collect()
+    };
+    let automatic = text(spec, "type") == "NodePort" || spec.get("allocateLoadBalancerNodePorts") == Some(&Value::Bool(true));
+    let asked: Vec<u16> = numbers(spec).iter().filter_map(|n| u16::try_from(*n).ok()).collect();
+    let known = before.map(numbers).unwrap_or_default();
+    let all = spec.get("ports").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut by_port: HashMap<i64, i64> = HashMap::new();
+    for (i, port) in all.iter().enumerate() {
+        let (given, own) = (port["nodePort"].as_i64().unwrap_or(0), port["port"].as_i64().unwrap_or(0));
+        let sibling = all.iter().find(|p| p["port"].as_i64() == Some(own) && p["nodePort"].as_i64().unwrap_or(0) != 0);
+        let wanted = if given == 0 && before.is_none() { sibling.and_then(|p| p["nodePort"].as_i64()).unwrap_or(0) } else { given };
+        let chosen = match wanted {
+            0 if !automatic => continue,
+            0 if before.is_none() && by_port.contains_key(&own) => by_port[&own],
+            // The search goes on from the port found last, so that nobody else finds it before this one is stored.
+            0 => match free_port(used, &asked) {
+                Some(port) => port.into(),
+                None => return Err(Cause::invalid("spec.ports", &Value::Null, "failed to allocate a nodePort: range is full")),
+            },
+            n => {
+                let seen = known.contains(&n) || by_port.values().any(|v| *v == n);
+                if !seen && let Err(why) = take_port(used, n) {
+                    return Err(Cause::invalid(&format!("spec.ports[{i}].nodePort"), &n.into(), &why));
+                }
+                n
+            }
+        };
+        by_port.insert(own, chosen);
+        if let Some(entry) = spec.get_mut("ports").and_then(|p| p.get_mut(i)).and_then(Value::as_object_mut) {
+            entry.insert("nodePort".into(), chosen.into());
+        }
+    }
+    Ok(())
+}
+
+fn health_port(used: &mut Used, spec: &mut Map<String, Value>) -> Result<(), Status> {
+    let asked = number(spec, "healthCheckNodePort");
+    if asked != 0 {
+        let refuse = |why| Status::internal(format!("failed to allocate requested HealthCheck NodePort {asked}: {why}"));
+        return take_port(used, asked).map_err(refuse);
+    }
+    match free_port(used, &[]) {
+        Some(port) => {
+            spec.insert("healthCheckNodePort".into(), port.into());
+            Ok(())
+        }
+        None => Err(Status::internal("failed to allocate a HealthCheck NodePort 0: range is full")),
+    }
+}
+
+/// A service that changed its type loses what only the old type had, unless the request says otherwise.
+fn drop_what_the_type_lacks(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
+    let (was, is) = (text(before, "type").to_owned(), text(spec, "type").to_owned());
+    let same = |field: &str, spec: &Map<String, Value>| before.get(field) == spec.get(field);
+    if was != "ExternalName" && is == "ExternalName" {
+        if same("clusterIP", spec) && same("clusterIPs", spec) {
+            spec.remove("clusterIP");
+            spec.remove("clusterIPs");
+        }
+        for field in ["ipFamilies", "ipFamilyPolicy"] {
+            if same(field, spec) {
+                spec.remove(field);
+            }
+        }
+    }
+    if needs_node_ports(before) && !needs_node_ports(spec) {
+        let numbers = |spec: &Map<String, Value>| -> HashSet<i64> {
+            let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
+            ports.filter_map(|p| p["nodePort"].as_i64()).filter(|n| *n != 0).collect()
+        };
+        if numbers(before).is_superset(&numbers(spec)) {
+            let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
+            ports.filter_map(Value::as_object_mut).for_each(|port| drop(port.remove("nodePort")));
+        }
+    }
+    if needs_health_port(before) && !needs_health_port(spec) && same("healthCheckNodePort", spec) {
+        spec.remove("healthCheckNodePort");
+    }
+    if was == "LoadBalancer" && is != "LoadBalancer" {
+        for field in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
+            if same(field, spec) {
+                spec.remove(field);
+            }
+        }
+    }
+    let external = |spec: &Map<String, Value>| validate::service::is_external(&At::new(&Value::Object(spec.clone()), "spec"));
+    if external(before) && !external(spec) && same("externalTrafficPolicy", spec) {
+        spec.remove("externalTrafficPolicy");
     }
 }
 
@@ -159,30 +387,8 @@ fn free_port(used: &mut Used, asked: &[u16]) -> Option<u16> {
     None
 }
 
-fn port_at(object: &mut Object, i: usize) -> Option<&mut Map<String, Value>> {
-    map_entry(&mut object.0, "spec").get_mut("ports")?.as_array_mut()?.get_mut(i)?.as_object_mut()
-}
-
 fn given_ports(object: &Object) -> Vec<u16> {
     let ports = object.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
-    ports.filter_map(|p| u16::try_from(p["nodePort"].as_u64()?).ok()).filter(|p| *p > 0).collect()
-}
-
-/// The positions of ports that need a node port.
-fn needs_ports(object: &Object) -> Vec<usize> {
-    let ports = object.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten().enumerate();
-    ports.filter(|(_, p)| p["nodePort"].as_u64().unwrap_or(0) == 0).map(|(i, _)| i).collect()
-}
-
-/// The fields that follow from the others.
-fn finish(object: &mut Object) {
-    let spec = map_entry(&mut object.0, "spec");
-    let address = spec.get("clusterIP").cloned().unwrap_or(Value::Null);
-    spec.insert("clusterIPs".into(), json!([address]));
-    if spec.get("ipFamilies").is_none_or(|f| f.as_array().is_none_or(Vec::is_empty)) {
-        spec.insert("ipFamilies".into(), json!(["IPv4"]));
-    }
-    if spec.get("ipFamilyPolicy").is_none_or(Value::is_null) {
-        spec.insert("ipFamilyPolicy".into(), "SingleStack".into());
-    }
+    let health = object.i64_at("/spec/healthCheckNodePort");
+    ports.filter_map(|p| p["nodePort"].as_i64()).chain(health).filter_map(|p| u16::try_from(p).ok()).filter(|p| *p > 0).collect()
 }

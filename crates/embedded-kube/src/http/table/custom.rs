@@ -12,7 +12,10 @@ pub fn definitions(custom: &Custom) -> Vec<Value> {
     if custom.columns.is_empty() {
         list.push(definition("Age", "date", "", 0, "Age"));
     }
-    list.extend(custom.columns.iter().map(|c| definition(&c.name, &c.kind, &c.format, c.priority, &c.description)));
+    list.extend(custom.columns.iter().map(|c| {
+        let usual = format!("Custom resource definition column (in JSONPath format): {}", c.json_path);
+        definition(&c.name, &c.kind, &c.format, c.priority, if c.description.is_empty() { &usual } else { &c.description })
+    }));
     list
 }
 
@@ -26,11 +29,13 @@ pub fn cells(custom: &Custom, object: &Object, now: Timestamp) -> Vec<Value> {
         let found = find(&whole, &column.json_path);
         cells.push(match (column.kind.as_str(), found.first()) {
             (_, None) => Value::Null,
-            ("date", Some(time)) => age::since(Some(time), now).into(),
-            ("integer", Some(v)) => v.as_i64().map_or(Value::Null, Value::from),
+            ("date", Some(time)) if time.is_string() => age::since(Some(time), now).into(),
+            ("integer", Some(v)) => v.as_i64().or_else(|| v.as_f64().map(|f| f as i64)).map_or(Value::Null, Value::from),
             ("number", Some(v)) if v.is_number() => (*v).clone(),
             ("boolean", Some(v)) if v.is_boolean() => (*v).clone(),
-            ("string", _) => found.iter().map(|v| shown(v)).collect::<Vec<_>>().join(",").into(),
+            // Only the first of several counts.
+            ("string", Some(Value::Null)) => "<nil>".into(),
+            ("string", Some(v)) => shown(v).into(),
             _ => Value::Null,
         });
     }

@@ -4,4 +4,5 @@
 
 pub mod endpoints;
 pub mod ingress;
+pub mod mirror;
 pub mod service;

@@ -1,11 +1,17 @@
 //! In which stage of its life a pod is, and how long that stage lasts.
 
-use super::super::{SimOptions, fields::text};
+use super::super::{
+    SimOptions,
+    fields::{after, condition, parse_time, text},
+};
+use jiff::Timestamp;
 use serde_json::Value;
 use std::time::Duration;
 use tiphys_apimachinery::Object;
 
-/// The annotation of a pod that asks for a special life: `slow=10s`, `crash-loop` or `never-ready`; several are joined with commas.
+/// The annotation of a pod that asks for a special life; several words are joined with commas. `slow=10s`: starting takes that long.
+/// `never-ready`: it runs, and never becomes Ready. `crash-loop`: its container ends with an error soon after each start.
+/// `fail-after=30s`: it does so after that time. `exit=N`: with this code. `oom`: for want of memory. `image-pull-error`: it never starts.
 pub const BEHAVIOUR: &str = "sim.tiphys.dev/behaviour";
 
 /// What [`BEHAVIOUR`] asks for.
@@ -13,8 +19,24 @@ pub const BEHAVIOUR: &str = "sim.tiphys.dev/behaviour";
 pub struct Behaviour {
     /// How long starting takes instead of the default.
     pub slow: Option<Duration>,
-    pub crash_loop: bool,
     pub never_ready: bool,
+    pub crash_loop: bool,
+    pub fail_after: Option<Duration>,
+    pub exit: Option<i64>,
+    pub oom: bool,
+    pub image_pull_error: bool,
+}
+
+impl Behaviour {
+    /// The code with which the container ends by itself, if it does.
+    pub fn exit_code(&self) -> Option<i64> {
+        match self {
+            Self { exit: Some(code), .. } => Some(*code),
+            Self { oom: true, .. } => Some(137),
+            Self { crash_loop: true, .. } | Self { fail_after: Some(_), .. } => Some(1),
+            _ => None,
+        }
+    }
 }
 
 /// The next thing that will happen to a pod.
@@ -23,13 +45,19 @@ pub enum Stage {
     /// Nothing, until the pod changes.
     Rest,
     Bind,
+    /// So many init containers have ended, and the next one runs.
+    Init {
+        done: usize,
+    },
     Start,
     BadImage,
     Finish {
         exit_code: i64,
     },
     /// The container ends and waits to be started again.
-    Crash,
+    Crash {
+        exit_code: i64,
+    },
     Restart,
     ReleaseFinalizers,
     Stop,
@@ -41,8 +69,12 @@ pub fn behaviour(pod: &Object) -> Behaviour {
     for word in pod.annotation(BEHAVIOUR).unwrap_or("").split(',').map(str::trim) {
         match word.split_once('=') {
             Some(("slow", time)) => wanted.slow = duration(time),
+            Some(("fail-after", time)) => wanted.fail_after = duration(time),
+            Some(("exit", code)) => wanted.exit = code.parse().ok().filter(|c| (0..=255).contains(c)),
             None if word == "crash-loop" => wanted.crash_loop = true,
             None if word == "never-ready" => wanted.never_ready = true,
+            None if word == "oom" => wanted.oom = true,
+            None if word == "image-pull-error" => wanted.image_pull_error = true,
             _ => {}
         }
     }
@@ -94,34 +126,86 @@ fn terminating(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
     if pod.metadata("deletionGracePeriodSeconds").and_then(Value::as_i64) == Some(0) {
         return (Stage::Rest, Duration::ZERO);
     }
+    // No container outlives its grace period.
+    let grace = pod.metadata("deletionGracePeriodSeconds").and_then(Value::as_u64).map_or(Duration::MAX, Duration::from_secs);
     let delay = if phase(pod) == "Running" { options.stop_delay } else { options.stop_delay.min(Duration::from_millis(300)) };
-    (Stage::Stop, delay)
+    (Stage::Stop, delay.min(grace))
 }
 
 fn starting(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
-    let delay = behaviour(pod).slow.unwrap_or(options.start_delay);
-    if containers(pod).any(|c| bad_image(text(c, "image"))) {
+    let behaviour = behaviour(pod);
+    let delay = behaviour.slow.unwrap_or(options.start_delay);
+    if behaviour.image_pull_error || containers(pod).any(|c| bad_image(text(c, "image"))) {
         let reported = pod.pointer("/status/containerStatuses").is_some();
         return (if reported { Stage::Rest } else { Stage::BadImage }, delay);
     }
-    (Stage::Start, delay)
+    let inits: Vec<Duration> = init_containers(pod).filter(|c| !is_sidecar(c)).map(init_time).collect();
+    if inits.iter().all(Duration::is_zero) {
+        return (Stage::Start, delay);
+    }
+    let Some(statuses) = pod.pointer("/status/initContainerStatuses").and_then(Value::as_array) else {
+        return (Stage::Init { done: 0 }, delay);
+    };
+    let done = statuses.iter().filter(|s| s.pointer("/state/terminated").is_some()).count();
+    let time = inits.get(done).copied().unwrap_or_default();
+    (if done + 1 < inits.len() { Stage::Init { done: done + 1 } } else { Stage::Start }, time)
+}
+
+/// How long an init container runs: as long as its command sleeps.
+fn init_time(container: &Value) -> Duration {
+    let mut all = words(container.get("command"));
+    all.extend(words(container.get("args")));
+    sleep_time(&all.join(" ")).unwrap_or_default()
 }
 
 fn running(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
-    if behaviour(pod).crash_loop {
+    let behaviour = behaviour(pod);
+    if let Some(exit_code) = behaviour.exit_code() {
         let first = pod.pointer("/status/containerStatuses/0");
-        let restarts = first.and_then(|c| c.get("restartCount")).and_then(Value::as_i64).unwrap_or(0);
-        let waiting = first.is_some_and(|c| c.pointer("/state/waiting").is_some());
-        return match pod.str_at("/spec/restartPolicy") {
-            "Never" => (Stage::Finish { exit_code: 1 }, options.finish_delay),
-            _ if waiting => (Stage::Restart, back_off(restarts)),
-            _ => (Stage::Crash, options.finish_delay),
+        if first.is_some_and(|c| c.pointer("/state/waiting").is_some()) {
+            return (Stage::Restart, pause(first));
+        }
+        let time = behaviour.fail_after.or_else(|| sleep_time(&command_line(pod))).unwrap_or(options.finish_delay);
+        let again = match pod.str_at("/spec/restartPolicy") {
+            "Never" => false,
+            "OnFailure" => exit_code != 0,
+            _ => true,
         };
+        return (if again { Stage::Crash { exit_code } } else { Stage::Finish { exit_code } }, time);
     }
     match outcome(pod) {
         Outcome::Runs => (Stage::Rest, Duration::ZERO),
         Outcome::Fails => (Stage::Finish { exit_code: 1 }, options.finish_delay),
         Outcome::Succeeds(time) => (Stage::Finish { exit_code: 0 }, time.unwrap_or(options.finish_delay)),
+    }
+}
+
+/// How long a container that ended waits; one that had run for ten minutes begins anew.
+fn pause(status: Option<&Value>) -> Duration {
+    let at = |pointer: &str| status.and_then(|s| s.pointer(pointer)).and_then(Value::as_str).and_then(parse_time);
+    let ran =
+        at("/lastState/terminated/finishedAt").zip(at("/lastState/terminated/startedAt")).map(|(end, start)| end.duration_since(start));
+    let restarts = status.and_then(|s| s.get("restartCount")).and_then(Value::as_i64).unwrap_or(0);
+    back_off(if ran.is_some_and(|r| r >= jiff::SignedDuration::from_mins(10)) { 0 } else { restarts })
+}
+
+/// Since when a pod is in a stage, as its own status tells: what is known after a restart of this process.
+pub fn entered(pod: &Object, stage: Stage) -> Option<Timestamp> {
+    let at = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).and_then(parse_time);
+    let scheduled = || condition(pod, "PodScheduled").and_then(|c| parse_time(text(c, "lastTransitionTime")));
+    match stage {
+        Stage::Rest | Stage::Bind | Stage::ReleaseFinalizers => None,
+        Stage::Init { .. } | Stage::Start | Stage::BadImage => {
+            let statuses = pod.pointer("/status/initContainerStatuses").and_then(Value::as_array).into_iter().flatten();
+            let running = statuses.filter_map(|s| s.pointer("/state/running/startedAt")?.as_str().and_then(parse_time));
+            running.max().or_else(scheduled)
+        }
+        Stage::Finish { .. } | Stage::Crash { .. } => at("/status/containerStatuses/0/state/running/startedAt"),
+        Stage::Restart => at("/status/containerStatuses/0/lastState/terminated/finishedAt"),
+        Stage::Stop => {
+            let grace = pod.metadata("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+            pod.deletion_timestamp().and_then(parse_time).map(|until| after(until, -grace))
+        }
     }
 }
 
@@ -156,7 +240,7 @@ fn fails(command: &str) -> bool {
 }
 
 /// The first `sleep N` in a command.
-fn sleep_time(command: &str) -> Option<Duration> {
+pub fn sleep_time(command: &str) -> Option<Duration> {
     command.match_indices("sleep ").find_map(|(at, word)| {
         let rest = &command[at + word.len()..];
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -184,6 +268,15 @@ fn bad_image(image: &str) -> bool {
 /// Whether a readiness probe asks for a path that says it does not exist.
 pub fn probe_fails(pod: &Object) -> bool {
     containers(pod).any(|c| c.pointer("/readinessProbe/httpGet/path").and_then(Value::as_str).is_some_and(|p| p.contains("does-not-exist")))
+}
+
+pub fn init_containers(pod: &Object) -> impl Iterator<Item = &Value> {
+    pod.pointer("/spec/initContainers").and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Whether an init container goes on beside the others.
+pub fn is_sidecar(container: &Value) -> bool {
+    text(container, "restartPolicy") == "Always"
 }
 
 pub fn containers(pod: &Object) -> impl Iterator<Item = &Value> {
@@ -236,7 +329,9 @@ mod tests {
         for (text, want) in [
             ("slow=10s", Behaviour { slow: Some(Duration::from_secs(10)), ..Behaviour::default() }),
             ("crash-loop", Behaviour { crash_loop: true, ..Behaviour::default() }),
-            ("never-ready, slow=500ms", Behaviour { never_ready: true, slow: Some(Duration::from_millis(500)), crash_loop: false }),
+            ("never-ready, slow=500ms", Behaviour { never_ready: true, slow: Some(Duration::from_millis(500)), ..Behaviour::default() }),
+            ("fail-after=30s, exit=3", Behaviour { fail_after: Some(Duration::from_secs(30)), exit: Some(3), ..Behaviour::default() }),
+            ("oom,exit=999", Behaviour { oom: true, ..Behaviour::default() }),
             ("slow=soon,what", Behaviour::default()),
         ] {
             let mut p = pod("Always", &[], "");

@@ -1,63 +1,117 @@
-//! What a simulated container says.
+//! What a simulated container says: what `echo` in its command prints when its `sleep`s are over, or one line that tells what runs.
+//!
+//! Main function: [`log`].
 
-use super::super::fields::text;
+use super::super::fields::{parse_time, text};
 use super::life;
+use jiff::Timestamp;
 use serde_json::Value;
-use std::fmt::Write as _;
 use tiphys_apimachinery::Object;
 
-/// The log of a pod's containers: what `echo` in its command prints, and what happened to it. Empty before it starts.
-pub fn logs(pod: &Object) -> String {
-    let mut out = String::new();
-    let statuses = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
-    for container in life::containers(pod) {
-        let status = statuses.and_then(|l| l.iter().find(|s| text(s, "name") == text(container, "name")));
-        if let Some(status) = status {
-            container_log(&mut out, pod, container, status);
+/// The log of one container.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Log {
+    /// Each with the time it was written.
+    pub lines: Vec<(Timestamp, String)>,
+    /// Nothing will be added: the container has ended for good.
+    pub ended: bool,
+}
+
+/// What the container has said until `now`; with `previous`, what it had said before it was restarted. The error is the text that a
+/// real server answers.
+pub fn log(pod: &Object, container: &str, previous: bool, now: Timestamp) -> Result<Log, String> {
+    let found = find(pod, container)?;
+    let name = text(found, "name");
+    if pod.str_at("/spec/nodeName").is_empty() {
+        return Ok(Log { lines: Vec::new(), ended: pod.deletion_timestamp().is_some() });
+    }
+    let status = status_of(pod, name);
+    let at = |pointer: &str| status.and_then(|s| s.pointer(pointer));
+    if previous {
+        return match at("/lastState/terminated") {
+            Some(ended) => Ok(of_run(pod, found, ended, now)),
+            None => Err(format!("previous terminated container {name:?} in pod {:?} not found", pod.name())),
+        };
+    }
+    if let Some(run) = at("/state/running").or(at("/state/terminated")) {
+        return Ok(of_run(pod, found, run, now));
+    }
+    // A container that waits to be restarted shows its last run.
+    if let Some(ended) = at("/lastState/terminated") {
+        return Ok(Log { ended: false, ..of_run(pod, found, ended, now) });
+    }
+    let why = match at("/state/waiting/reason").and_then(Value::as_str) {
+        Some("ErrImagePull" | "ImagePullBackOff") => "trying and failing to pull image",
+        Some(reason) => reason,
+        None => "ContainerCreating",
+    };
+    Err(format!("container {name:?} in pod {:?} is waiting to start: {why}", pod.name()))
+}
+
+/// The container of a name, or the only one.
+fn find<'a>(pod: &'a Object, name: &str) -> Result<&'a Value, String> {
+    let of = |list: &str| pod.pointer("/spec").and_then(|s| s.get(list)).and_then(Value::as_array).into_iter().flatten();
+    if !name.is_empty() {
+        let mut all = of("containers").chain(of("initContainers")).chain(of("ephemeralContainers"));
+        return all.find(|c| text(c, "name") == name).ok_or_else(|| format!("container {name} is not valid for pod {}", pod.name()));
+    }
+    let names = |list: &str| of(list).map(|c| text(c, "name")).collect::<Vec<_>>();
+    let (containers, init, ephemeral) = (names("containers"), names("initContainers"), names("ephemeralContainers"));
+    if let ([_], [], []) = (containers.as_slice(), init.as_slice(), ephemeral.as_slice())
+        && let Some(only) = of("containers").next()
+    {
+        return Ok(only);
+    }
+    let mut message = format!("a container name must be specified for pod {}, choose one of: [{}]", pod.name(), containers.join(" "));
+    for (what, names) in [("init", init), ("ephemeral", ephemeral)] {
+        if !names.is_empty() {
+            message += &format!(" or one of the {what} containers: [{}]", names.join(" "));
         }
     }
-    out
+    Err(message)
 }
 
-/// The log of one container; `None` when the pod has no such container.
-pub fn container_logs(pod: &Object, name: &str) -> Option<String> {
-    let container = life::containers(pod).find(|c| text(c, "name") == name)?;
-    let statuses = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
-    let mut out = String::new();
-    if let Some(status) = statuses.and_then(|l| l.iter().find(|s| text(s, "name") == name)) {
-        container_log(&mut out, pod, container, status);
-    }
-    Some(out)
+fn status_of<'a>(pod: &'a Object, name: &str) -> Option<&'a Value> {
+    let lists = ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
+    let all = lists.into_iter().filter_map(|l| pod.pointer("/status")?.get(l)?.as_array()).flatten();
+    all.into_iter().find(|s| text(s, "name") == name)
 }
 
-fn container_log(out: &mut String, pod: &Object, container: &Value, status: &Value) {
-    let at = |path: &str| status.pointer(path).and_then(Value::as_str);
-    let started = at("/state/running/startedAt").or(at("/state/terminated/startedAt")).or(at("/lastState/terminated/startedAt"));
-    let Some(started) = started else { return };
+/// What is said in one run, which may have ended.
+fn of_run(pod: &Object, container: &Value, run: &Value, now: Timestamp) -> Log {
+    let time = |field: &str| run.get(field).and_then(Value::as_str).and_then(parse_time);
+    let (start, end) = (time("startedAt").unwrap_or(now), time("finishedAt"));
     let list = |field: &str| container.get(field).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    let command: Vec<&str> = list("command").chain(list("args")).collect();
-    let command = command.join(" ");
-    let said: Vec<&str> = echoes(&command);
-    // Writing into a String cannot fail.
-    if said.is_empty() {
+    let command = list("command").chain(list("args")).collect::<Vec<_>>().join(" ");
+    let until = end.unwrap_or(now);
+    // A run ends after the first `sleep` of its command: what would have come later is said at its end.
+    let mut lines = said(&command, start);
+    lines.retain(|(at, _)| *at <= until || end.is_some());
+    lines.iter_mut().for_each(|(at, _)| *at = (*at).min(until));
+    if lines.is_empty() && !command.contains("echo ") {
         let (name, image, node) = (text(container, "name"), text(container, "image"), pod.str_at("/spec/nodeName"));
         let what = if command.is_empty() { "its image's command".to_owned() } else { format!("`{command}`") };
-        let _ = writeln!(out, "{started} simulated container {name} of {image} on {node} runs {what}");
+        lines.push((start, format!("simulated container {name} of {image} on {node} runs {what}")));
     }
-    for line in said {
-        let _ = writeln!(out, "{line}");
+    let code = run.get("exitCode").and_then(Value::as_i64);
+    if let (Some(code), Some(end)) = (code.filter(|c| *c != 0), end) {
+        lines.push((end, format!("simulated container {} ended with exit code {code}", text(container, "name"))));
     }
-    let code = status.pointer("/state/terminated/exitCode").or(status.pointer("/lastState/terminated/exitCode")).and_then(Value::as_i64);
-    if let Some(code) = code.filter(|c| *c != 0) {
-        let _ = writeln!(out, "simulated container {} ended with exit code {code}", text(container, "name"));
-    }
+    Log { lines, ended: end.is_some() }
 }
 
-/// What the `echo`s of a shell line print.
-fn echoes(command: &str) -> Vec<&str> {
-    let parts = command.split([';', '\n', '&', '|']).map(str::trim);
-    let said = parts.filter_map(|p| Some(&p[p.find("echo ").filter(|at| *at == 0 || p[..*at].ends_with(' '))? + 5..]));
-    said.map(|s| s.trim().trim_matches(['"', '\''])).collect()
+/// What the `echo`s of a shell line print, and when.
+fn said(command: &str, start: Timestamp) -> Vec<(Timestamp, String)> {
+    let mut time = start;
+    let mut lines = Vec::new();
+    for part in command.split([';', '\n', '&', '|']).map(str::trim) {
+        if let Some(pause) = life::sleep_time(part) {
+            time = time.saturating_add(pause).unwrap_or(Timestamp::MAX);
+        }
+        let Some(at) = part.find("echo ").filter(|at| *at == 0 || part[..*at].ends_with(' ')) else { continue };
+        lines.push((time, part[at + 5..].trim().trim_matches(['"', '\'']).to_owned()));
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -65,19 +119,53 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn pod(spec: Value, statuses: Value) -> Object {
+        let mut spec = spec;
+        spec["nodeName"] = "node-1".into();
+        Object::from_value(json!({"metadata": {"name": "p"}, "spec": spec, "status": {"containerStatuses": statuses}})).expect("a map")
+    }
+
+    fn container(command: Value) -> Value {
+        json!({"containers": [{"name": "c", "image": "i", "command": command}]})
+    }
+
+    const START: &str = "2026-03-04T10:00:00Z";
+
+    fn text_at(pod: &Object, seconds: i64) -> Result<String, String> {
+        let now = parse_time(START).expect("a time") + jiff::SignedDuration::from_secs(seconds);
+        log(pod, "", false, now).map(|l| l.lines.into_iter().map(|(_, t)| t).collect::<Vec<_>>().join("|"))
+    }
+
     #[test]
-    fn a_container_prints_what_it_echoes() {
-        let pod = |command: Value, status: Value| {
-            Object::from_value(json!({"spec": {"nodeName": "node-1", "containers": [{"name": "c", "image": "i", "command": command}]}, "status": {"containerStatuses": status}})).expect("a map")
-        };
-        let running = json!([{"name": "c", "state": {"running": {"startedAt": "T"}}}]);
-        let failed = json!([{"name": "c", "state": {"terminated": {"startedAt": "T", "exitCode": 1}}}]);
-        assert_eq!(logs(&pod(json!(["sh", "-c", "echo \"hello world\" && sleep 1"]), running.clone())), "hello world\n");
-        assert_eq!(
-            logs(&pod(json!(["false"]), failed)),
-            "T simulated container c of i on node-1 runs `false`\nsimulated container c ended with exit code 1\n"
-        );
-        assert_eq!(logs(&pod(json!(null), json!([]))), "");
-        assert_eq!(container_logs(&pod(json!(null), running), "other"), None);
+    fn a_container_prints_what_it_echoes_when_its_time_has_come() {
+        let running = json!([{"name": "c", "state": {"running": {"startedAt": START}}}]);
+        let talks = pod(container(json!(["sh", "-c", "echo \"hello world\" && sleep 5; echo 'done'"])), running.clone());
+        assert_eq!(text_at(&talks, 1).as_deref(), Ok("hello world"));
+        assert_eq!(text_at(&talks, 5).as_deref(), Ok("hello world|done"));
+        let silent = pod(container(json!(null)), running);
+        assert_eq!(text_at(&silent, 0).as_deref(), Ok("simulated container c of i on node-1 runs its image's command"));
+        let ended = json!([{"name": "c", "state": {"terminated": {"startedAt": START, "finishedAt": START, "exitCode": 1}}}]);
+        let failed = pod(container(json!(["false"])), ended);
+        let want = "simulated container c of i on node-1 runs `false`|simulated container c ended with exit code 1";
+        assert_eq!(text_at(&failed, 0).as_deref(), Ok(want));
+    }
+
+    #[test]
+    fn what_cannot_be_shown_is_said_as_a_real_server_says_it() {
+        let waiting = |reason: &str| json!([{"name": "c", "state": {"waiting": {"reason": reason}}}]);
+        for (statuses, want) in [
+            (json!([]), "container \"c\" in pod \"p\" is waiting to start: ContainerCreating"),
+            (waiting("PodInitializing"), "container \"c\" in pod \"p\" is waiting to start: PodInitializing"),
+            (waiting("ImagePullBackOff"), "container \"c\" in pod \"p\" is waiting to start: trying and failing to pull image"),
+        ] {
+            assert_eq!(text_at(&pod(container(json!(null)), statuses), 0).expect_err("it waits"), want);
+        }
+        let now = parse_time(START).expect("a time");
+        let one = pod(container(json!(null)), json!([]));
+        assert_eq!(log(&one, "x", false, now).expect_err("no such"), "container x is not valid for pod p");
+        assert_eq!(log(&one, "c", true, now).expect_err("no such"), "previous terminated container \"c\" in pod \"p\" not found");
+        let two = pod(json!({"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}]}), json!([]));
+        let want = "a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i]";
+        assert_eq!(log(&two, "", false, now).expect_err("which"), want);
     }
 }

@@ -3,13 +3,15 @@
 //! Main function: [`reconcile`]. A pod lives as its command says: `true` and `sleep N` succeed, `false` and `exit N` fail,
 //! no command (a server image) runs, an image name that cannot be parsed waits. [`BEHAVIOUR`] asks for more.
 
+mod evict;
 mod life;
 mod logs;
 mod schedule;
 mod status;
 
-pub use life::{BEHAVIOUR, Behaviour, Stage, behaviour, stage};
-pub use logs::{container_logs, logs};
+pub use evict::{collect, due as leaves_at, evict};
+pub use life::{BEHAVIOUR, Behaviour, Stage, behaviour, entered, stage};
+pub use logs::{Log, log};
 pub use schedule::{NodeLoad, Verdict, refusal, schedule};
 pub use status::qos_class;
 
@@ -21,12 +23,21 @@ use super::{
 use jiff::Timestamp;
 use tiphys_apimachinery::Object;
 
+/// How the claims that a pod mounts are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Storage {
+    Ready,
+    /// They will be bound for this pod.
+    Coming,
+    /// The pod cannot have a node, for this reason.
+    Lacking(String),
+}
+
 /// What a pod's next step depends on besides the pod.
 pub struct PodWorld<'a> {
     pub options: &'a SimOptions,
     pub nodes: &'a [NodeLoad<'a>],
-    /// Names of claims the pod mounts that do not exist.
-    pub missing_claims: &'a [String],
+    pub storage: &'a Storage,
     /// When the pod's present stage was first seen.
     pub since: Timestamp,
     /// An address nobody else has.
@@ -46,10 +57,11 @@ pub fn reconcile(pod: &Object, world: &PodWorld<'_>) -> Plan {
     match stage {
         Stage::Rest => {}
         Stage::Bind => bind(&mut plan, pod, world),
+        Stage::Init { done } => status::initialize(&mut plan, pod, done, world),
         Stage::Start => status::start(&mut plan, pod, world),
         Stage::BadImage => status::bad_image(&mut plan, pod, world),
         Stage::Finish { exit_code } => status::finish(&mut plan, pod, exit_code, world),
-        Stage::Crash => status::crash(&mut plan, pod, world),
+        Stage::Crash { exit_code } => status::crash(&mut plan, pod, exit_code, world),
         Stage::Restart => status::restart(&mut plan, pod, world),
         Stage::ReleaseFinalizers => {
             let mut freed = pod.clone();
@@ -62,7 +74,8 @@ pub fn reconcile(pod: &Object, world: &PodWorld<'_>) -> Plan {
 }
 
 fn bind(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
-    match schedule(pod, world.nodes, world.missing_claims) {
+    match schedule(pod, world.nodes, world.storage) {
+        Verdict::Wait => {}
         Verdict::Node(name) => {
             let message = format!("Successfully assigned {}/{} to {name}", pod.namespace(), pod.name());
             let mut bound = pod.clone();

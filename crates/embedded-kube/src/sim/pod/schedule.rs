@@ -3,7 +3,7 @@
 //! Node selectors, required node affinity, cordons, NoSchedule taints, scheduling gates and missing claims count; resources do not,
 //! since simulated nodes have none to run out of.
 
-use super::super::fields::text;
+use super::{super::fields::text, Storage};
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 
@@ -26,17 +26,22 @@ impl NodeLoad<'_> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Node(String),
-    Refused { reason: &'static str, message: String },
+    /// Soon; until then nothing is said.
+    Wait,
+    Refused {
+        reason: &'static str,
+        message: String,
+    },
 }
 
 /// The least loaded node that may take the pod.
-pub fn schedule(pod: &Object, nodes: &[NodeLoad<'_>], missing_claims: &[String]) -> Verdict {
+pub fn schedule(pod: &Object, nodes: &[NodeLoad<'_>], storage: &Storage) -> Verdict {
     if pod.pointer("/spec/schedulingGates").and_then(Value::as_array).is_some_and(|g| !g.is_empty()) {
         return Verdict::Refused { reason: "SchedulingGated", message: "Scheduling is blocked due to non-empty scheduling gates".into() };
     }
     let total = nodes.len();
-    if let Some(claim) = missing_claims.first() {
-        let message = format!("0/{total} nodes are available: persistentvolumeclaim \"{claim}\" not found. not found");
+    if let Storage::Lacking(why) = storage {
+        let message = format!("0/{total} nodes are available: {why}. not found");
         return Verdict::Refused { reason: "Unschedulable", message };
     }
     if nodes.is_empty() {
@@ -55,9 +60,13 @@ pub fn schedule(pod: &Object, nodes: &[NodeLoad<'_>], missing_claims: &[String])
         }
     }
     if let Some(node) = best {
+        if *storage == Storage::Coming {
+            return Verdict::Wait;
+        }
         return Verdict::Node(node.node.name().to_owned());
     }
-    let reasons: Vec<String> = refusals.iter().map(|(why, count)| format!("{count} {why}")).collect();
+    let mut reasons: Vec<String> = refusals.iter().map(|(why, count)| format!("{count} {why}")).collect();
+    reasons.sort();
     let message = format!(
         "0/{total} nodes are available: {}. no new claims to deallocate, preemption: 0/{total} nodes are available: {total} Preemption is not helpful for scheduling.",
         reasons.join(", ")
@@ -84,7 +93,7 @@ pub fn refusal(pod: &Object, node: &Object) -> Option<String> {
     if selected && affinity_allows(pod, node) { None } else { Some("node(s) didn't match Pod's node affinity/selector".into()) }
 }
 
-fn tolerates(toleration: &Value, key: &str, value: &str, effect: &str) -> bool {
+pub fn tolerates(toleration: &Value, key: &str, value: &str, effect: &str) -> bool {
     let same_effect = matches!(text(toleration, "effect"), "" | "NoSchedule" | "NoExecute")
         && (text(toleration, "effect").is_empty() || text(toleration, "effect") == effect);
     let same_key = match text(toleration, "operator") {
@@ -141,14 +150,15 @@ mod tests {
         for (spec, want) in
             [(json!({}), "b"), (json!({"nodeSelector": {"disk": "ssd"}}), "a"), (json!({"tolerations": [{"operator": "Exists"}]}), "c")]
         {
-            assert_eq!(schedule(&object(json!({"spec": spec})), &nodes, &[]), Verdict::Node(want.into()), "{spec}");
+            assert_eq!(schedule(&object(json!({"spec": spec})), &nodes, &Storage::Ready), Verdict::Node(want.into()), "{spec}");
         }
-        let Verdict::Refused { message, .. } = schedule(&object(json!({"spec": {"nodeSelector": {"x": "y"}}})), &nodes, &[]) else {
+        let Verdict::Refused { message, .. } = schedule(&object(json!({"spec": {"nodeSelector": {"x": "y"}}})), &nodes, &Storage::Ready)
+        else {
             panic!("no node has the label")
         };
         assert!(
             message
-                .starts_with("0/3 nodes are available: 2 node(s) didn't match Pod's node affinity/selector, 1 node(s) were unschedulable."),
+                .starts_with("0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match Pod's node affinity/selector."),
             "{message}"
         );
     }
@@ -158,10 +168,10 @@ mod tests {
         let node = object(json!({"metadata": {"name": "a"}}));
         let nodes = [NodeLoad { node: &node, pods: 0 }];
         assert!(matches!(
-            schedule(&object(json!({"spec": {}})), &nodes, &["data".into()]),
+            schedule(&object(json!({"spec": {}})), &nodes, &Storage::Lacking("x".into())),
             Verdict::Refused { reason: "Unschedulable", .. }
         ));
         let gated = object(json!({"spec": {"schedulingGates": [{"name": "x"}]}}));
-        assert!(matches!(schedule(&gated, &nodes, &[]), Verdict::Refused { reason: "SchedulingGated", .. }));
+        assert!(matches!(schedule(&gated, &nodes, &Storage::Ready), Verdict::Refused { reason: "SchedulingGated", .. }));
     }
 }

@@ -7,6 +7,7 @@ use super::super::{
 use super::{PodWorld, life};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use std::cmp::Ordering;
 use tiphys_apimachinery::Object;
 
 /// Quality of service, by the containers' CPU and memory requests and limits.
@@ -31,8 +32,15 @@ pub fn qos_class(spec: &Value) -> &'static str {
 /// How a container is, as its status says it.
 enum State<'a> {
     Running,
-    Waiting { reason: &'a str, message: String },
-    Ended { exit_code: i64 },
+    /// `after` is the code of the run before, when there was one.
+    Waiting {
+        reason: &'a str,
+        message: String,
+        after: Option<i64>,
+    },
+    Ended {
+        exit_code: i64,
+    },
 }
 
 fn status_map(pod: &Object) -> Map<String, Value> {
@@ -54,24 +62,30 @@ fn container_status(pod: &Object, container: &Value, old: Option<&Value>, state:
     let mut last = old.and_then(|o| o.get("lastState")).cloned().unwrap_or_else(|| json!({}));
     let new_state = match state {
         State::Running => {
-            if old.is_some_and(|o| o.pointer("/state/waiting").is_some()) {
+            let crashed = |o: &Value| o.pointer("/state/waiting/reason").is_some_and(|r| r == "CrashLoopBackOff");
+            if old.is_some_and(crashed) {
                 restarts += 1;
             }
             json!({"running": {"startedAt": now}})
         }
-        State::Waiting { reason, message } => {
-            if old.is_some_and(|o| o.pointer("/state/running").is_some()) {
+        State::Waiting { reason, message, after } => {
+            if let Some(code) = after {
+                let reason = end_reason(pod, *code);
                 last =
-                    json!({"terminated": {"exitCode": 1, "reason": "Error", "startedAt": started, "finishedAt": now, "containerID": id}});
+                    json!({"terminated": {"exitCode": code, "reason": reason, "startedAt": started, "finishedAt": now, "containerID": id}});
             }
-            json!({"waiting": {"reason": reason, "message": message}})
+            let mut waiting = json!({"reason": reason});
+            if !message.is_empty() {
+                waiting["message"] = message.as_str().into();
+            }
+            json!({"waiting": waiting})
         }
         State::Ended { exit_code } => {
-            let reason = if *exit_code == 0 { "Completed" } else { "Error" };
+            let reason = end_reason(pod, *exit_code);
             json!({"terminated": {"exitCode": exit_code, "reason": reason, "startedAt": started, "finishedAt": now, "containerID": id}})
         }
     };
-    let made = !matches!(state, State::Waiting { reason: "InvalidImageName", .. });
+    let made = !matches!(state, State::Waiting { after: None, .. });
     let mut status = json!({
         "name": name, "image": text(container, "image"), "imageID": if made { text(container, "image") } else { "" },
         "ready": ready, "started": matches!(state, State::Running), "restartCount": restarts, "state": new_state, "lastState": last,
@@ -80,6 +94,15 @@ fn container_status(pod: &Object, container: &Value, old: Option<&Value>, state:
         status["containerID"] = id.into();
     }
     status
+}
+
+/// Why a container ended.
+fn end_reason(pod: &Object, code: i64) -> &'static str {
+    match code {
+        0 => "Completed",
+        137 if life::behaviour(pod).oom => "OOMKilled",
+        _ => "Error",
+    }
 }
 
 fn container_statuses(pod: &Object, state: &State<'_>, ready: bool, now: &str) -> Value {
@@ -91,14 +114,26 @@ fn container_statuses(pod: &Object, state: &State<'_>, ready: bool, now: &str) -
     life::containers(pod).map(status).collect()
 }
 
-fn init_statuses(pod: &Object, now: &str) -> Option<Value> {
-    let list = pod.pointer("/spec/initContainers").and_then(Value::as_array).filter(|l| !l.is_empty())?;
-    let status = |c| {
-        let sidecar = text(c, "restartPolicy") == "Always";
-        let state = if sidecar { State::Running } else { State::Ended { exit_code: 0 } };
-        container_status(pod, c, None, &state, true, now)
-    };
-    Some(list.iter().map(status).collect())
+/// The init containers when so many have ended; sidecars run beside those that follow them.
+fn init_statuses(pod: &Object, done: usize, now: &str) -> Option<Value> {
+    let old = pod.pointer("/status/initContainerStatuses").and_then(Value::as_array);
+    let mut turn = 0;
+    let mut list = Vec::new();
+    for container in life::init_containers(pod) {
+        let before = old.and_then(|l| l.iter().find(|o| text(o, "name") == text(container, "name")));
+        let sidecar = life::is_sidecar(container);
+        let state = match turn.cmp(&done) {
+            Ordering::Less if !sidecar => State::Ended { exit_code: 0 },
+            Ordering::Less | Ordering::Equal => State::Running,
+            Ordering::Greater => State::Waiting { reason: "PodInitializing", message: String::new(), after: None },
+        };
+        let ready = sidecar || matches!(state, State::Ended { .. });
+        let unchanged = before.filter(|b| matches!(state, State::Ended { .. }) && b.pointer("/state/terminated").is_some());
+        let unchanged = unchanged.or(before.filter(|b| matches!(state, State::Running) && b.pointer("/state/running").is_some()));
+        list.push(unchanged.cloned().unwrap_or_else(|| container_status(pod, container, before, &state, ready, now)));
+        turn += usize::from(!sidecar);
+    }
+    (!list.is_empty()).then_some(Value::Array(list))
 }
 
 fn pod_conditions(pod: &Object, ready: bool, reason: &str, message: &str, now: Timestamp) -> Value {
@@ -144,38 +179,77 @@ fn addresses(status: &mut Map<String, Value>, pod: &Object, world: &PodWorld<'_>
     }
 }
 
+/// An init container runs, the one before has ended.
+pub fn initialize(plan: &mut Plan, pod: &Object, done: usize, world: &PodWorld<'_>) {
+    let now = rfc3339(world.now);
+    let waiting = State::Waiting { reason: "PodInitializing", message: String::new(), after: None };
+    let left: Vec<&str> = life::init_containers(pod).filter(|c| !life::is_sidecar(c)).skip(done).map(|c| text(c, "name")).collect();
+    let mut conditions: Vec<Value> =
+        pod_conditions(pod, false, "ContainersNotReady", &unready_message(pod), world.now).as_array().cloned().unwrap_or_default();
+    let message = format!("containers with incomplete status: [{}]", left.join(" "));
+    let initialized = Cond { kind: "Initialized", status: false, reason: "ContainersNotInitialized", message: &message };
+    set_condition(&mut conditions, initialized, world.now);
+    let mut status = status_map(pod);
+    status.insert("phase".into(), "Pending".into());
+    status.entry("startTime").or_insert_with(|| now.clone().into());
+    status.insert("conditions".into(), Value::Array(conditions));
+    status.insert("containerStatuses".into(), container_statuses(pod, &waiting, false, &now));
+    if let Some(list) = init_statuses(pod, done, &now) {
+        status.insert("initContainerStatuses".into(), list);
+    }
+    addresses(&mut status, pod, world);
+    plan.status(pod, Value::Object(status), Vec::new());
+}
+
+/// Whether the containers are ready while they run.
+fn becomes_ready(pod: &Object) -> bool {
+    let behaviour = life::behaviour(pod);
+    !(behaviour.never_ready || behaviour.crash_loop || life::probe_fails(pod))
+}
+
 /// The containers start.
 pub fn start(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
     let now = rfc3339(world.now);
-    let behaviour = life::behaviour(pod);
-    let ready = !(behaviour.never_ready || behaviour.crash_loop || life::probe_fails(pod));
+    let ready = becomes_ready(pod);
     let message = unready_message(pod);
     let (reason, message) = if ready { ("", "") } else { ("ContainersNotReady", message.as_str()) };
     let mut status = status_map(pod);
     status.insert("phase".into(), "Running".into());
-    status.insert("startTime".into(), now.clone().into());
+    status.entry("startTime").or_insert_with(|| now.clone().into());
     status.insert("conditions".into(), pod_conditions(pod, ready, reason, message, world.now));
     status.insert("containerStatuses".into(), container_statuses(pod, &State::Running, ready, &now));
-    if let Some(list) = init_statuses(pod, &now) {
+    if let Some(list) = init_statuses(pod, usize::MAX, &now) {
         status.insert("initContainerStatuses".into(), list);
     }
-    addresses(&mut status, pod, world);
+    // By the rules that both servers share, a pod whose probe fails is never given an address.
+    if !life::probe_fails(pod) {
+        addresses(&mut status, pod, world);
+    }
     plan.status(pod, Value::Object(status), container_notes(pod));
 }
 
-/// The image name cannot be parsed: the containers wait, the pod stays Pending.
+/// The image name cannot be parsed, or the image cannot be had: the containers wait, the pod stays Pending.
 pub fn bad_image(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
     let now = rfc3339(world.now);
-    let waiting = State::Waiting { reason: "InvalidImageName", message: "couldn't parse image name".into() };
+    let image = life::containers(pod).next().map_or("", |c| text(c, "image"));
+    let pulls = life::behaviour(pod).image_pull_error;
+    let (reason, message) = match pulls {
+        true => ("ImagePullBackOff", format!("Back-off pulling image {image:?}: ErrImagePull: no such image, by annotation")),
+        false => ("InvalidImageName", "couldn't parse image name".to_owned()),
+    };
+    let waiting = State::Waiting { reason, message, after: None };
     let mut status = status_map(pod);
     status.insert("phase".into(), "Pending".into());
     status.insert("startTime".into(), now.clone().into());
     status.insert("conditions".into(), pod_conditions(pod, false, "ContainersNotReady", &unready_message(pod), world.now));
     status.insert("containerStatuses".into(), container_statuses(pod, &waiting, false, &now));
     addresses(&mut status, pod, world);
-    let failed =
-        |c: &Value| Note::warning("InspectFailed", format!("Failed to inspect image \"{}\": couldn't parse image name", text(c, "image")));
-    let notes = life::containers(pod).map(failed).chain([Note::warning("Failed", "Error: InvalidImageName")]).collect();
+    let failed = |c: &Value| match (pulls, text(c, "image")) {
+        (true, image) => Note::warning("Failed", format!("Failed to pull image {image:?}: no such image, by annotation")),
+        (false, image) => Note::warning("InspectFailed", format!("Failed to inspect image {image:?}: couldn't parse image name")),
+    };
+    let last = if pulls { "Error: ErrImagePull" } else { "Error: InvalidImageName" };
+    let notes = life::containers(pod).map(failed).chain([Note::warning("Failed", last)]).collect();
     plan.status(pod, Value::Object(status), notes);
 }
 
@@ -191,13 +265,13 @@ pub fn finish(plan: &mut Plan, pod: &Object, exit_code: i64, world: &PodWorld<'_
 }
 
 /// The containers end with an error and will be started again.
-pub fn crash(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
+pub fn crash(plan: &mut Plan, pod: &Object, exit_code: i64, world: &PodWorld<'_>) {
     let restarts = pod.i64_at("/status/containerStatuses/0/restartCount").unwrap_or(0);
     let names: Vec<&str> = life::containers(pod).map(|c| text(c, "name")).collect();
     let first = names.first().copied().unwrap_or("");
     let place = format!("{}_{}({})", pod.name(), pod.namespace(), pod.uid());
     let message = format!("back-off {}s restarting failed container={first} pod={place}", life::back_off(restarts).as_secs());
-    let waiting = State::Waiting { reason: "CrashLoopBackOff", message };
+    let waiting = State::Waiting { reason: "CrashLoopBackOff", message, after: Some(exit_code) };
     let mut status = status_map(pod);
     status.insert("conditions".into(), pod_conditions(pod, false, "ContainersNotReady", &unready_message(pod), world.now));
     status.insert("containerStatuses".into(), container_statuses(pod, &waiting, false, &rfc3339(world.now)));
@@ -207,8 +281,12 @@ pub fn crash(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
 
 /// The containers of a crashed pod run again.
 pub fn restart(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
+    let ready = becomes_ready(pod);
     let mut status = status_map(pod);
-    status.insert("containerStatuses".into(), container_statuses(pod, &State::Running, false, &rfc3339(world.now)));
+    if ready {
+        status.insert("conditions".into(), pod_conditions(pod, true, "", "", world.now));
+    }
+    status.insert("containerStatuses".into(), container_statuses(pod, &State::Running, ready, &rfc3339(world.now)));
     plan.status(pod, Value::Object(status), container_notes(pod));
 }
 

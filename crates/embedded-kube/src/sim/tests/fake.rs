@@ -143,6 +143,12 @@ impl SimStore for FakeStore {
         Ok(self.lock().objects.values().filter(|o| Kind::of(o) == Some(kind)).cloned().collect())
     }
 
+    fn count(&self, group: &str, resource: &str, namespace: &str) -> usize {
+        let is_one =
+            |o: &&Arc<Object>| Kind::of(o).is_some_and(|k| (k.names().0, k.names().3) == (group, resource)) && o.namespace() == namespace;
+        self.lock().objects.values().filter(is_one).count()
+    }
+
     fn create(&self, mut object: Object) -> Result<Arc<Object>, StoreError> {
         let mut inner = self.lock();
         if let (Some(message), "Pod") = (&inner.refuse_pods, object.kind()) {

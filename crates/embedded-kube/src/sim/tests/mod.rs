@@ -16,7 +16,7 @@ use super::{
 use fake::FakeStore;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tiphys_apimachinery::Object;
 
 /// A cluster whose time moves from one thing that is due to the next.
@@ -28,7 +28,7 @@ struct Cluster {
 impl Cluster {
     fn new() -> Self {
         let store = FakeStore::new("2026-03-01T10:00:00Z".parse().expect("a time"));
-        let mut engine = Engine::new(store.clone(), SimOptions::default());
+        let mut engine = Engine::new(store.clone(), SimOptions { heartbeat: Duration::ZERO, ..SimOptions::default() });
         engine.start(store.now());
         let mut cluster = Self { engine, store };
         cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "d"}}));
@@ -145,5 +145,5 @@ fn a_cluster_starts_with_ready_nodes_and_rests() {
     }
     cluster.pass(3600.0);
     assert_eq!(cluster.store.writes(), writes + 100, "ConfigMaps cause no work");
-    assert_eq!(cluster.engine.known(), 5, "and are not kept: two nodes, a namespace and its two objects are known");
+    assert_eq!(cluster.engine.known(), 8, "and are not kept: two nodes with leases, a class, a namespace and its two objects are known");
 }

@@ -24,7 +24,8 @@ impl Server {
         let clock = VirtualClock::starting_at("2026-03-01T10:00:00Z".parse().expect("a time"));
         let shown = clock.clone();
         let registry = Registry::open(Arc::new(Memory), Arc::new(move || shown.now())).expect("memory opens");
-        let mut engine = Engine::new(RegistryStore::new(registry.clone()), SimOptions::default());
+        let mut engine =
+            Engine::new(RegistryStore::new(registry.clone()), SimOptions { heartbeat: Duration::ZERO, ..SimOptions::default() });
         engine.start(clock.now());
         let mut server = Self { clock, store: RegistryStore::new(registry), engine };
         server.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "d"}}));
@@ -133,8 +134,13 @@ async fn the_task_waits_for_changes_and_for_the_clock_and_stops_when_told() {
     let shown = clock.clone();
     let registry = Registry::open(Arc::new(Memory), Arc::new(move || shown.now())).expect("memory opens");
     let stop = tokio_util::sync::CancellationToken::new();
-    let task =
-        tokio::spawn(super::super::run(RegistryStore::new(registry.clone()), SimOptions::default(), Arc::new(clock.clone()), stop.clone()));
+    let task = tokio::spawn(super::super::run(
+        RegistryStore::new(registry.clone()),
+        SimOptions::default(),
+        Arc::new(clock.clone()),
+        crate::quiet::channel().1,
+        stop.clone(),
+    ));
     let store = RegistryStore::new(registry);
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "d"},

@@ -66,9 +66,11 @@ fn an_autoscaler_keeps_its_target_within_the_limits() {
     }));
     cluster.pass(3.0);
     assert_eq!(cluster.all(Kind::Pod).len(), 2);
+    assert_eq!(cluster.condition(Kind::HorizontalPodAutoscaler, "h", "AbleToScale").1, "SucceededRescale");
+    cluster.pass(15.0);
     let scaler = cluster.get(Kind::HorizontalPodAutoscaler, "h");
     assert_eq!((scaler.i64_at("/status/currentReplicas"), scaler.i64_at("/status/desiredReplicas")), (Some(2), Some(2)));
-    assert_eq!(cluster.condition(Kind::HorizontalPodAutoscaler, "h", "ScalingActive").0, "True");
+    assert_eq!(cluster.condition(Kind::HorizontalPodAutoscaler, "h", "AbleToScale").1, "SucceededGetScale");
 }
 
 #[test]

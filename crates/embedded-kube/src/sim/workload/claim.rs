@@ -39,20 +39,25 @@ fn expression_holds(expression: &Value, object: &Object) -> bool {
     }
 }
 
+/// Whether a controller's selector takes an object; that of a ReplicationController is a plain map.
+pub fn takes(owner: &Object, object: &Object) -> bool {
+    let selector = owner.pointer("/spec/selector");
+    if owner.kind() == "ReplicationController" { selects_map(selector, object) } else { selects(selector, object) }
+}
+
 /// The members of `owner`, after planning the adoption of orphans and the release of those that no longer match.
 pub fn claim(plan: &mut Plan, owner: &Object, owned: Vec<Arc<Object>>, orphans: Vec<Arc<Object>>) -> Vec<Arc<Object>> {
-    let selector = owner.pointer("/spec/selector");
     let deleting = owner.deletion_timestamp().is_some();
     let mut members = Vec::with_capacity(owned.len());
     for object in owned {
-        if selects(selector, &object) {
+        if takes(owner, &object) {
             members.push(object);
         } else if !deleting && object.deletion_timestamp().is_none() {
             plan.push(Change::Update(released(&object, owner.uid())));
         }
     }
     for object in orphans {
-        if !deleting && object.deletion_timestamp().is_none() && selects(selector, &object) {
+        if !deleting && object.deletion_timestamp().is_none() && takes(owner, &object) {
             plan.push(Change::Update(adopted(&object, owner)));
             members.push(object);
         }

@@ -1,7 +1,7 @@
-//! CronJob: starts a Job at each time its schedule names. Schedules are read in UTC.
+//! CronJob: starts a Job at each time its schedule names, in its time zone or UTC.
 
 use super::super::{
-    fields::{after, owned_object, parse_time, rfc3339, set_metadata_map, spec_bool, spec_i64},
+    fields::{after, owned_object, parse_time, rfc3339, set_metadata_map, spec_bool, spec_i64, text},
     kind::Kind,
     plan::{Note, Plan},
     store::Propagation,
@@ -61,8 +61,8 @@ impl Schedule {
     }
 
     /// The first time after `time`; `None` when there is none within five years.
-    pub fn next(&self, time: Timestamp) -> Option<Timestamp> {
-        let start = TimeZone::UTC.to_datetime(time.checked_add(1.minute()).ok()?);
+    pub fn next(&self, time: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        let start = zone.to_datetime(time.checked_add(1.minute()).ok()?);
         let mut date = start.date();
         let mut from = (start.hour(), start.minute());
         for _ in 0..5 * 366 {
@@ -71,7 +71,7 @@ impl Schedule {
                     let first = if hour == from.0 { from.1 } else { 0 };
                     let minute = (first..60).find(|m| self.minutes >> m & 1 == 1);
                     if let (1, Some(minute)) = (self.hours >> hour & 1, minute) {
-                        return TimeZone::UTC.to_timestamp(date.at(hour, minute, 0, 0)).ok();
+                        return zone.to_timestamp(date.at(hour, minute, 0, 0)).ok();
                     }
                 }
             }
@@ -106,7 +106,7 @@ fn field(text: &str, min: u32, max: u32, names: &[&str]) -> Option<u64> {
 /// The next step of a CronJob. `jobs` are those it owns.
 pub fn reconcile(cron: &Object, jobs: &[Arc<Object>], now: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    let active: Vec<&Arc<Object>> = jobs.iter().filter(|j| !job::is_finished(j)).collect();
+    let active: Vec<&Arc<Object>> = jobs.iter().filter(|j| !job::is_finished(j) && j.deletion_timestamp().is_none()).collect();
     let done = jobs.iter().filter(|j| job::is_finished(j)).filter_map(|j| parse_time(j.str_at("/status/completionTime"))).max();
     let noted = parse_time(cron.str_at("/status/lastSuccessfulTime"));
     let mut scheduled = parse_time(cron.str_at("/status/lastScheduleTime"));
@@ -114,20 +114,21 @@ pub fn reconcile(cron: &Object, jobs: &[Arc<Object>], now: Timestamp) -> Plan {
     if cron.deletion_timestamp().is_none() {
         trim_history(&mut plan, cron, jobs);
         if !spec_bool(cron, "suspend")
-            && let Some(schedule) = Schedule::parse(cron.str_at("/spec/schedule"))
+            && let Some((schedule, zone)) = schedule_of(&mut plan, cron)
         {
             let base = scheduled.or_else(|| parse_time(cron.creation_timestamp())).unwrap_or(now);
-            if let Some(due) = latest_due(&schedule, base, now) {
+            if let Some(due) = latest_due((&schedule, &zone), base, now) {
                 created = start(&mut plan, cron, &active, due, now);
                 scheduled = created.as_ref().map(|_| due).or(scheduled);
             }
-            if let Some(next) = schedule.next(now) {
+            if let Some(next) = schedule.next(now, &zone) {
                 plan.wake_at(next);
             }
         }
     }
     let mut status = Map::new();
-    let list: Vec<Value> = active.iter().map(|j| reference(j)).collect();
+    let replaced = created.is_some() && cron.str_at("/spec/concurrencyPolicy") == "Replace";
+    let list: Vec<Value> = active.iter().filter(|_| !replaced).map(|j| reference(j)).collect();
     if !list.is_empty() {
         status.insert("active".into(), Value::Array(list));
     }
@@ -136,20 +137,57 @@ pub fn reconcile(cron: &Object, jobs: &[Arc<Object>], now: Timestamp) -> Plan {
             status.insert(field.into(), rfc3339(time).into());
         }
     }
-    plan.status(cron, Value::Object(status), Vec::new());
+    let notes = ended(cron, jobs);
+    plan.status(cron, Value::Object(status), notes);
     if let Some(object) = created {
         plan.create(object, Some(Note::normal("SuccessfulCreate", "Created job {name}")));
     }
     plan
 }
 
+/// The schedule and its time zone, or a remark on what is wrong with them.
+fn schedule_of(plan: &mut Plan, cron: &Object) -> Option<(Schedule, TimeZone)> {
+    let (text, zone) = (cron.str_at("/spec/schedule"), cron.str_at("/spec/timeZone"));
+    let Some(schedule) = Schedule::parse(text) else {
+        plan.remark(Note::warning("UnparseableSchedule", format!("unparseable schedule: {text:?}")));
+        return None;
+    };
+    if zone.is_empty() {
+        return Some((schedule, TimeZone::UTC));
+    }
+    match TimeZone::get(zone) {
+        Ok(zone) => Some((schedule, zone)),
+        Err(_) => {
+            plan.remark(Note::warning("UnknownTimeZone", format!("invalid timeZone: {zone:?}: unknown time zone {zone}")));
+            None
+        }
+    }
+}
+
+/// What is said of the Jobs that were active and are not any more.
+fn ended(cron: &Object, jobs: &[Arc<Object>]) -> Vec<Note> {
+    let noted = cron.pointer("/status/active").and_then(Value::as_array).into_iter().flatten();
+    let of_one = |reference: &Value| {
+        let (name, uid) = (text(reference, "name"), text(reference, "uid"));
+        match jobs.iter().find(|j| j.uid() == uid) {
+            None => Some(Note::normal("MissingJob", format!("Active job went missing: {name}"))),
+            Some(job) if job::is_finished(job) => {
+                let condition = if super::super::fields::condition_is_true(job, "Complete") { "Complete" } else { "Failed" };
+                Some(Note::normal("SawCompletedJob", format!("Saw completed job: {name}, condition: {condition}")))
+            }
+            Some(_) => None,
+        }
+    };
+    noted.filter_map(of_one).collect()
+}
+
 /// The last scheduled time after `base` that has come; times missed in between are skipped.
-fn latest_due(schedule: &Schedule, base: Timestamp, now: Timestamp) -> Option<Timestamp> {
+fn latest_due((schedule, zone): (&Schedule, &TimeZone), base: Timestamp, now: Timestamp) -> Option<Timestamp> {
     // After a long pause only the last hours matter; looking at each missed minute of a year would be work for nothing.
     let base = base.max(after(now, -86_400));
     let mut due = None;
     let mut time = base;
-    while let Some(next) = schedule.next(time).filter(|n| *n <= now) {
+    while let Some(next) = schedule.next(time, zone).filter(|n| *n <= now) {
         due = Some(next);
         time = next;
     }
@@ -160,10 +198,16 @@ fn start(plan: &mut Plan, cron: &Object, active: &[&Arc<Object>], due: Timestamp
     if let Some(deadline) = cron.i64_at("/spec/startingDeadlineSeconds")
         && after(due, deadline) < now
     {
+        let time = due.to_zoned(TimeZone::UTC).strftime("%a, %d %b %Y %H:%M:%S +0000").to_string();
+        plan.remark(Note::warning("MissSchedule", format!("Missed scheduled time to start a job: {time}")));
         return None;
     }
     match cron.str_at("/spec/concurrencyPolicy") {
-        "Forbid" if !active.is_empty() => return None,
+        "Forbid" if !active.is_empty() => {
+            let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
+            plan.remark(Note::normal("JobAlreadyActive", message));
+            return None;
+        }
         "Replace" => {
             active.iter().for_each(|j| plan.delete(j, Some(Note::normal("SuccessfulDelete", format!("Deleted job {}", j.name())))))
         }
@@ -219,9 +263,12 @@ mod tests {
             ("@hourly", "2026-12-31T23:00:00Z", Some("2027-01-01T00:00:00Z")),
             ("0 0 31 2 *", "2026-03-01T00:00:00Z", None),
         ] {
-            let next = Schedule::parse(schedule).expect(schedule).next(parse_time(from).expect(from));
+            let next = Schedule::parse(schedule).expect(schedule).next(parse_time(from).expect(from), &TimeZone::UTC);
             assert_eq!(next.map(rfc3339).as_deref(), want, "{schedule}");
         }
+        let tokyo = TimeZone::get("Asia/Tokyo").expect("a known zone");
+        let noon = Schedule::parse("0 12 * * *").expect("a schedule").next(parse_time("2026-03-01T00:00:00Z").expect("a time"), &tokyo);
+        assert_eq!(noon.map(rfc3339).as_deref(), Some("2026-03-01T03:00:00Z"));
         for bad in ["", "* * * *", "60 * * * *", "* * * * mo", "*/0 * * * *", "5-x * * * *"] {
             assert_eq!(Schedule::parse(bad), None, "{bad}");
         }

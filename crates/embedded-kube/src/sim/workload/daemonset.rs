@@ -47,7 +47,12 @@ pub fn reconcile(set: &Object, members: &[Arc<Object>], revisions: &[Arc<Object>
             }
         }
         if set.str_at("/spec/updateStrategy/type") != "OnDelete" {
-            roll(&mut plan, set, members, &hash, wanted.len(), now);
+            let surge = int_or_percent(set.pointer("/spec/updateStrategy/rollingUpdate/maxSurge"), number(wanted.len()), true, 0);
+            if surge > 0 {
+                surge_nodes(&mut plan, set, &daemon, members, (&hash, &wanted, surge), now);
+            } else {
+                roll(&mut plan, set, members, &hash, wanted.len(), now);
+            }
         }
     }
     status(&mut plan, set, members, &hash, &wanted, now);
@@ -86,6 +91,43 @@ fn target(pod: &Object) -> &str {
     }
 }
 
+fn number(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+/// Makes new pods beside outdated ones, on as many nodes at a time as may have two; an outdated pod goes when the new one is available.
+fn surge_nodes(
+    plan: &mut Plan,
+    set: &Object,
+    daemon: &Object,
+    members: &[Arc<Object>],
+    (hash, nodes, limit): (&str, &[&Object], i64),
+    now: Timestamp,
+) {
+    let min_ready = spec_i64(set, "minReadySeconds", 0);
+    let available = |p: &Object| pods::available_at(p, min_ready).is_some_and(|at| min_ready == 0 || at <= now);
+    let (mut surging, mut outdated) = (0, Vec::new());
+    for node in nodes {
+        let live = || members.iter().filter(|p| target(p) == node.name() && p.deletion_timestamp().is_none());
+        let Some(old) = live().find(|p| p.label(REVISION_LABEL) != Some(hash)) else { continue };
+        match live().find(|p| p.label(REVISION_LABEL) == Some(hash)) {
+            Some(new) if available(new) || !available(old) => {
+                plan.delete(old, Some(Note::normal("SuccessfulDelete", format!("Deleted pod: {}", old.name()))));
+            }
+            Some(_) => surging += 1,
+            // One that does not work costs nothing.
+            None if !available(old) => outdated.insert(0, (node.name(), 0)),
+            None => outdated.push((node.name(), 1)),
+        }
+    }
+    for (node, costs) in outdated {
+        surging += costs;
+        if surging <= limit {
+            plan.create(on_node(daemon, node), Some(Note::normal("SuccessfulCreate", "Created pod: {name}")));
+        }
+    }
+}
+
 /// Replaces outdated pods, as many at a time as may be unavailable.
 fn roll(plan: &mut Plan, set: &Object, members: &[Arc<Object>], hash: &str, wanted: usize, now: Timestamp) {
     let total = i64::try_from(wanted).unwrap_or(i64::MAX);
@@ -111,7 +153,6 @@ fn roll(plan: &mut Plan, set: &Object, members: &[Arc<Object>], hash: &str, want
 fn status(plan: &mut Plan, set: &Object, members: &[Arc<Object>], hash: &str, wanted: &[&Object], now: Timestamp) {
     let min_ready = spec_i64(set, "minReadySeconds", 0);
     let (mut current, mut misplaced, mut ready, mut available, mut updated) = (0, 0, 0, 0, 0);
-    let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     for pod in members {
         if !wanted.iter().any(|n| n.name() == target(pod)) {
             misplaced += 1;
@@ -136,7 +177,7 @@ fn status(plan: &mut Plan, set: &Object, members: &[Arc<Object>], hash: &str, wa
         ("currentNumberScheduled", current.min(desired)),
         ("desiredNumberScheduled", desired),
         ("numberMisscheduled", misplaced),
-        ("numberReady", ready),
+        ("numberReady", ready.min(desired)),
     ] {
         status.insert(field.into(), count.into());
     }
@@ -144,9 +185,9 @@ fn status(plan: &mut Plan, set: &Object, members: &[Arc<Object>], hash: &str, wa
         &mut status,
         &[
             ("observedGeneration", set.generation()),
-            ("updatedNumberScheduled", updated),
-            ("numberAvailable", available),
-            ("numberUnavailable", desired - available),
+            ("updatedNumberScheduled", updated.min(desired)),
+            ("numberAvailable", available.min(desired)),
+            ("numberUnavailable", (desired - available).max(0)),
         ],
     );
     plan.status(set, Value::Object(status), Vec::new());

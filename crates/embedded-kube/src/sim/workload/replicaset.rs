@@ -1,4 +1,4 @@
-//! ReplicaSet: keeps a number of pods.
+//! ReplicaSet and ReplicationController: keep a number of pods.
 
 use super::super::{
     engine::Failure,
@@ -60,8 +60,11 @@ fn status(plan: &mut Plan, set: &Object, members: &[Arc<Object>], failure: Optio
             ("observedGeneration", set.generation()),
         ],
     );
+    // A ReplicationController does not count those that are stopping.
     let terminating = members.iter().filter(|p| p.deletion_timestamp().is_some() && !pods::is_ended(p)).count();
-    status.insert("terminatingReplicas".into(), terminating.into());
+    if set.kind() == "ReplicaSet" {
+        status.insert("terminatingReplicas".into(), terminating.into());
+    }
     let mut list = conditions(set);
     match failure {
         Some(f) => {

@@ -12,6 +12,9 @@ use tiphys_apimachinery::Object;
 /// The label of pods and revisions that names the revision.
 pub const REVISION_LABEL: &str = "controller-revision-hash";
 
+/// The label of a StatefulSet's revisions.
+const HASH_LABEL: &str = "controller.kubernetes.io/hash";
+
 /// The revision of the present template and the earlier ones, oldest first.
 pub struct Revisions {
     pub update: Arc<Object>,
@@ -78,7 +81,7 @@ fn new_revision(owner: &Object, wanted: &Value, number: i64) -> Object {
     let hash = short_hash(wanted, 0);
     let mut revision = owned_object(Kind::ControllerRevision, owner, &format!("{}-{hash}", owner.name()));
     set_metadata_map(&mut revision, "labels", wanted.pointer("/metadata/labels"));
-    revision.set_label(REVISION_LABEL, &hash);
+    revision.set_label(if owner.kind() == "StatefulSet" { HASH_LABEL } else { REVISION_LABEL }, &hash);
     for (key, value) in owner.annotations() {
         if key != "kubectl.kubernetes.io/last-applied-configuration" {
             revision.set_annotation(&key, &value);

@@ -18,8 +18,8 @@ use tiphys_apimachinery::{Object, object::map_entry};
 pub struct Members<'a> {
     pub pods: &'a [Arc<Object>],
     pub revisions: &'a [Arc<Object>],
-    /// Whether a claim of this name exists in the namespace.
-    pub claim_exists: &'a dyn Fn(&str) -> bool,
+    /// The claim of a name in the namespace.
+    pub claim: &'a dyn Fn(&str) -> Option<Arc<Object>>,
 }
 
 struct Spec<'a> {
@@ -59,10 +59,39 @@ pub fn reconcile(set: &Object, members: &Members<'_>, now: Timestamp) -> Plan {
     let revisions = revision::sync(&mut plan, set, members.revisions, &in_use);
     if set.deletion_timestamp().is_none() {
         let by_ordinal: BTreeMap<i64, &Arc<Object>> = members.pods.iter().filter_map(|p| Some((spec.ordinal(p)?, p))).collect();
+        for (ordinal, pod) in &by_ordinal {
+            own_claims(&mut plan, &spec, *ordinal, pod, members);
+        }
         manage(&mut plan, &spec, &by_ordinal, &revisions, members, now);
     }
     status(&mut plan, &spec, members.pods, &revisions, &current, now);
     plan
+}
+
+/// Who owns a pod's claims: the set when they are deleted with it, a pod beyond its size when they are deleted with that.
+fn own_claims(plan: &mut Plan, spec: &Spec<'_>, ordinal: i64, pod: &Object, members: &Members<'_>) {
+    let policy =
+        |field: &str| text(spec.set.pointer("/spec/persistentVolumeClaimRetentionPolicy").unwrap_or(&Value::Null), field) == "Delete";
+    let (deleted, scaled) = (policy("whenDeleted"), policy("whenScaled"));
+    let condemned = !(spec.start..spec.start + spec.replicas).contains(&ordinal);
+    let owner = match (scaled && condemned, deleted) {
+        (true, _) => Some(pod),
+        (false, true) => Some(spec.set),
+        (false, false) => None,
+    };
+    let templates = spec.set.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array).into_iter().flatten();
+    for short in templates.filter_map(|t| t.pointer("/metadata/name")?.as_str()) {
+        let Some(claim) = (members.claim)(&format!("{short}-{}", pod.name())) else { continue };
+        let ours = |uid: &str| uid == spec.set.uid() || uid == pod.uid();
+        let mut wanted = Object::clone(&claim);
+        let mut list = claim.metadata("ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
+        list.retain(|o| !ours(text(o, "uid")));
+        list.extend(owner.map(owner_reference));
+        wanted.metadata_mut().insert("ownerReferences".into(), list.into());
+        if !super::super::fields::same_object(&wanted, &claim) {
+            plan.update(wanted, None);
+        }
+    }
 }
 
 fn is_available(spec: &Spec<'_>, pod: &Object, now: Timestamp) -> bool {
@@ -121,7 +150,7 @@ fn manage(
 }
 
 fn delete(plan: &mut Plan, spec: &Spec<'_>, pod: &Object) {
-    let message = format!("delete Pod {} in StatefulSet {} successful", pod.name(), spec.set.name());
+    let message = format!("Delete Pod {} in StatefulSet {} successful", pod.name(), spec.set.name());
     plan.delete(pod, Some(Note::normal("SuccessfulDelete", message)));
 }
 
@@ -133,6 +162,7 @@ fn create(plan: &mut Plan, spec: &Spec<'_>, ordinal: i64, revisions: &Revisions,
     let keeps = !spec.on_delete && ordinal < spec.start + spec.partition;
     let revision = current.filter(|_| keeps).unwrap_or(&revisions.update);
     let mut pod = pods::from_template(set, &revision::template(revision), &name);
+    pod.metadata_mut().insert("generateName".into(), pods::name_prefix(set.name()).into());
     pod.set_label(REVISION_LABEL, revision.name());
     pod.set_label("statefulset.kubernetes.io/pod-name", &name);
     pod.set_label("apps.kubernetes.io/pod-index", &ordinal.to_string());
@@ -147,12 +177,12 @@ fn create(plan: &mut Plan, spec: &Spec<'_>, ordinal: i64, revisions: &Revisions,
         let short = claim.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("");
         let claim_name = format!("{short}-{name}");
         mount(body, short, &claim_name);
-        if !(members.claim_exists)(&claim_name) {
-            let message = format!("create Claim {claim_name} Pod {name} in StatefulSet {} success", set.name());
+        if (members.claim)(&claim_name).is_none() {
+            let message = format!("Create Claim {claim_name} Pod {name} in StatefulSet {} success", set.name());
             plan.create(new_claim(set, claim, &claim_name), Some(Note::normal("SuccessfulCreate", message)));
         }
     }
-    let message = format!("create Pod {name} in StatefulSet {} successful", set.name());
+    let message = format!("Create Pod {name} in StatefulSet {} successful", set.name());
     plan.create(pod, Some(Note::normal("SuccessfulCreate", message)));
 }
 
@@ -170,9 +200,6 @@ fn new_claim(set: &Object, template: &Value, name: &str) -> Object {
     set_metadata_map(&mut claim, "annotations", template.pointer("/metadata/annotations"));
     for (key, value) in set.pointer("/spec/selector/matchLabels").and_then(Value::as_object).into_iter().flatten() {
         claim.set_label(key, value.as_str().unwrap_or(""));
-    }
-    if set.str_at("/spec/persistentVolumeClaimRetentionPolicy/whenDeleted") == "Delete" {
-        claim.metadata_mut().insert("ownerReferences".into(), json!([owner_reference(set)]));
     }
     claim.0.insert("spec".into(), template.get("spec").cloned().unwrap_or_else(|| json!({})));
     claim

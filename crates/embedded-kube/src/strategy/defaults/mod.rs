@@ -1,9 +1,11 @@
 //! Values the API server fills in for fields of built-in kinds. Main function: [`apply`]. It never overwrites what is there.
 
+mod image;
 mod pod;
 mod workloads;
 
-pub use pod::{admit_pod, quality_of_service};
+pub use pod::quality_of_service;
+pub use workloads::job_selector;
 
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
@@ -59,7 +61,10 @@ pub fn apply(table: &str, object: &mut Object) {
         "apps/daemonsets" => workloads::daemon_set(object),
         "batch/jobs" => workloads::job(object),
         "batch/cronjobs" => workloads::cron_job(spec(object)),
-        "/services" => service(spec(object)),
+        "/services" => {
+            service(spec(object));
+            service_status(object);
+        }
         "/secrets" => secret(object),
         "/namespaces" if !object.name().is_empty() => {
             let name = object.name().to_owned();
@@ -90,15 +95,47 @@ pub fn apply(table: &str, object: &mut Object) {
             set(spec, "minReplicas", 1);
             let target = json!({"type": "Utilization", "averageUtilization": 80});
             set(spec, "metrics", json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
+            if let Some(behavior) = map_at(spec, "behavior") {
+                scaling_rules(behavior);
+            }
+        }
+        "networking.k8s.io/ingressclasses" => {
+            if let Some(parameters) = map_at(spec(object), "parameters") {
+                set(parameters, "scope", "Cluster");
+            }
         }
         "networking.k8s.io/networkpolicies" => network_policy(spec(object)),
         "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings" => binding(object),
         "scheduling.k8s.io/priorityclasses" => set_text(&mut object.0, "preemptionPolicy", "PreemptLowerPriority"),
         "/limitranges" => each(spec(object), "limits").filter(|l| is(l, "type", "Container")).for_each(limit),
+        "storage.k8s.io/csidrivers" => csi_driver(spec(object)),
         "storage.k8s.io/storageclasses" => {
             set_text(&mut object.0, "reclaimPolicy", "Delete");
             set_text(&mut object.0, "volumeBindingMode", "Immediate");
         }
+        "admissionregistration.k8s.io/validatingadmissionpolicies" | "admissionregistration.k8s.io/mutatingadmissionpolicies" => {
+            let spec = spec(object);
+            set_text(spec, "failurePolicy", "Fail");
+            map_at(spec, "matchConstraints").into_iter().for_each(match_resources);
+        }
+        "admissionregistration.k8s.io/validatingadmissionpolicybindings"
+        | "admissionregistration.k8s.io/mutatingadmissionpolicybindings" => {
+            map_at(spec(object), "matchResources").into_iter().for_each(match_resources);
+        }
+        "resource.k8s.io/resourceclaims" => device_requests(spec(object)),
+        "resource.k8s.io/resourceclaimtemplates" => {
+            if let Some(inner) = map_at(spec(object), "spec") {
+                device_requests(inner);
+            }
+        }
+        "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations" => priority_level(spec(object)),
+        "flowcontrol.apiserver.k8s.io/flowschemas" => {
+            let spec = spec(object);
+            if spec.get("matchingPrecedence").and_then(Value::as_i64).unwrap_or(0) == 0 {
+                spec.insert("matchingPrecedence".into(), 1000.into());
+            }
+        }
+        "/nodes" => pod_networks(spec(object)),
         "admissionregistration.k8s.io/validatingwebhookconfigurations" => webhooks(object, false),
         "admissionregistration.k8s.io/mutatingwebhookconfigurations" => webhooks(object, true),
         _ => {}
@@ -123,8 +160,11 @@ fn limit(limit: &mut Map<String, Value>) {
 fn service(spec: &mut Map<String, Value>) {
     set_text(spec, "sessionAffinity", "None");
     set_text(spec, "type", "ClusterIP");
-    if is(spec, "sessionAffinity", "ClientIP") {
-        set(map_entry(map_entry(spec, "sessionAffinityConfig"), "clientIP"), "timeoutSeconds", 10_800);
+    let timeout = spec.get("sessionAffinityConfig").and_then(|c| c.pointer("/clientIP/timeoutSeconds")).is_some_and(Value::is_number);
+    if is(spec, "sessionAffinity", "None") {
+        spec.remove("sessionAffinityConfig");
+    } else if is(spec, "sessionAffinity", "ClientIP") && !timeout {
+        spec.insert("sessionAffinityConfig".into(), json!({"clientIP": {"timeoutSeconds": 10_800}}));
     }
     for port in each(spec, "ports") {
         set_text(port, "protocol", "TCP");
@@ -134,7 +174,8 @@ fn service(spec: &mut Map<String, Value>) {
         }
     }
     let external = is(spec, "type", "NodePort") || is(spec, "type", "LoadBalancer");
-    if external {
+    let has_ips = spec.get("externalIPs").and_then(Value::as_array).is_some_and(|l| !l.is_empty());
+    if external || (has_ips && is(spec, "type", "ClusterIP")) {
         set_text(spec, "externalTrafficPolicy", "Cluster");
     }
     if external || is(spec, "type", "ClusterIP") {
@@ -143,6 +184,15 @@ fn service(spec: &mut Map<String, Value>) {
     if is(spec, "type", "LoadBalancer") {
         set(spec, "allocateLoadBalancerNodePorts", true);
     }
+}
+
+/// Addresses that a load balancer reports are virtual unless said otherwise.
+fn service_status(object: &mut Object) {
+    if object.str_at("/spec/type") != "LoadBalancer" {
+        return;
+    }
+    let Some(balancer) = map_at(&mut object.0, "status").and_then(|s| map_at(s, "loadBalancer")) else { return };
+    each(balancer, "ingress").filter(|i| i.get("ip").is_some_and(|ip| ip != "")).for_each(|i| set(i, "ipMode", "VIP"));
 }
 
 /// `stringData` is write-only: it lands in `data`.
@@ -155,6 +205,29 @@ fn secret(object: &mut Object) {
             let text = value.as_str().unwrap_or("");
             data.insert(key, base64::engine::general_purpose::STANDARD.encode(text).into());
         }
+    }
+}
+
+/// Rules of an autoscaler that has any: what they do not say.
+fn scaling_rules(behavior: &mut Map<String, Value>) {
+    let policy = |kind: &str, value: i64| json!({"type": kind, "value": value, "periodSeconds": 15});
+    let up = map_entry(behavior, "scaleUp");
+    set(up, "stabilizationWindowSeconds", 0);
+    set(up, "selectPolicy", "Max");
+    set(up, "policies", json!([policy("Pods", 4), policy("Percent", 100)]));
+    let down = map_entry(behavior, "scaleDown");
+    set(down, "selectPolicy", "Max");
+    set(down, "policies", json!([policy("Percent", 100)]));
+}
+
+fn csi_driver(spec: &mut Map<String, Value>) {
+    set(spec, "attachRequired", true);
+    for field in ["podInfoOnMount", "requiresRepublish", "seLinuxMount", "storageCapacity"] {
+        set(spec, field, false);
+    }
+    set(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+    if spec.get("volumeLifecycleModes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        spec.insert("volumeLifecycleModes".into(), json!(["Persistent"]));
     }
 }
 
@@ -179,6 +252,60 @@ fn binding(object: &mut Object) {
         if is(subject, "kind", "User") || is(subject, "kind", "Group") {
             set_text(subject, "apiGroup", GROUP);
         }
+    }
+}
+
+/// A node's network and the first of its networks are the same.
+fn pod_networks(spec: &mut Map<String, Value>) {
+    let first = spec.get("podCIDRs").and_then(|list| list.get(0)).cloned();
+    match (first, spec.get("podCIDR").filter(|n| *n != "").cloned()) {
+        (Some(first), _) => drop(spec.insert("podCIDR".into(), first)),
+        (None, Some(network)) => drop(spec.insert("podCIDRs".into(), json!([network]))),
+        _ => {}
+    }
+}
+
+/// Which requests an admission policy is for.
+fn match_resources(to: &mut Map<String, Value>) {
+    set_text(to, "matchPolicy", "Equivalent");
+    set(to, "namespaceSelector", json!({}));
+    set(to, "objectSelector", json!({}));
+    for list in ["resourceRules", "excludeResourceRules"] {
+        each(to, list).for_each(|rule| set_text(rule, "scope", "*"));
+    }
+}
+
+/// How many devices of a kind are asked for.
+fn device_requests(spec: &mut Map<String, Value>) {
+    fn count(request: &mut Map<String, Value>) {
+        set_text(request, "allocationMode", "ExactCount");
+        if is(request, "allocationMode", "ExactCount") {
+            set(request, "count", 1);
+        }
+    }
+    let Some(devices) = map_at(spec, "devices") else { return };
+    for request in each(devices, "requests") {
+        map_at(request, "exactly").into_iter().for_each(count);
+        each(request, "firstAvailable").for_each(count);
+    }
+}
+
+fn priority_level(spec: &mut Map<String, Value>) {
+    for (kind, shares) in [("limited", 30), ("exempt", 0)] {
+        if let Some(part) = map_at(spec, kind) {
+            set(part, "nominalConcurrencyShares", shares);
+            set(part, "lendablePercent", 0);
+            if let Some(queuing) = map_at(part, "limitResponse").and_then(|r| map_at(r, "queuing")) {
+                for (field, value) in [("queues", 64), ("handSize", 8), ("queueLengthLimit", 50)] {
+                    if queuing.get(field).and_then(Value::as_i64).unwrap_or(0) == 0 {
+                        queuing.insert(field.into(), value.into());
+                    }
+                }
+            }
+        }
+    }
+    if is(spec, "type", "Exempt") && !spec.contains_key("exempt") {
+        spec.insert("exempt".into(), json!({"nominalConcurrencyShares": 0, "lendablePercent": 0}));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Defaults of pods and pod templates.
 
-use super::{each, map_at, set, set_text};
+use super::{each, image, map_at, set, set_text};
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
@@ -10,64 +10,18 @@ pub fn pod(object: &mut Object) {
     let spec = map_entry(&mut object.0, "spec");
     pod_spec(spec);
     set(spec, "enableServiceLinks", true);
-    for list in ["containers", "initContainers"] {
-        each(spec, list).for_each(requests_from_limits);
+    if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|n| n < 0) {
+        spec.insert("terminationGracePeriodSeconds".into(), 1.into());
     }
-}
-
-/// What admission adds to a new pod: its service account with a token, priority and tolerations.
-pub fn admit_pod(object: &mut Object) {
-    let spec = map_entry(&mut object.0, "spec");
-    set_text(spec, "serviceAccountName", "default");
-    mount_token(spec);
-    let account = spec["serviceAccountName"].clone();
-    set(spec, "serviceAccount", account);
-    set(spec, "priority", 0);
-    set_text(spec, "preemptionPolicy", "PreemptLowerPriority");
-    tolerate_node_problems(spec);
-}
-
-/// The volume through which a pod would reach the API.
-fn mount_token(spec: &mut Map<String, Value>) {
-    const PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-    if spec.get("automountServiceAccountToken") == Some(&Value::Bool(false)) {
-        return;
-    }
-    let name = format!("kube-api-access-{}", crate::registry::meta::random_suffix());
-    let mut mounted = false;
+    let host_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for list in ["containers", "initContainers"] {
         for container in each(spec, list) {
-            let mounts = container.entry("volumeMounts").or_insert_with(|| json!([]));
-            let Some(mounts) = mounts.as_array_mut() else { continue };
-            if !mounts.iter().any(|m| m["mountPath"] == PATH) {
-                mounts.push(json!({"name": name, "mountPath": PATH, "readOnly": true}));
-                mounted = true;
+            requests_from_limits(container);
+            for port in each(container, "ports").filter(|_| host_network) {
+                if let Some(number) = port.get("containerPort").cloned() {
+                    set(port, "hostPort", number);
+                }
             }
-        }
-    }
-    let volumes = spec.entry("volumes").or_insert_with(|| json!([]));
-    if let (true, Some(volumes)) = (mounted, volumes.as_array_mut()) {
-        let field = json!({"apiVersion": "v1", "fieldPath": "metadata.namespace"});
-        let sources = json!([
-            {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-            {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}},
-        ]);
-        volumes.push(json!({"name": name, "projected": {"defaultMode": 0o644, "sources": sources}}));
-    }
-}
-
-/// Five minutes on a node that is not ready or unreachable.
-fn tolerate_node_problems(spec: &mut Map<String, Value>) {
-    let slot = spec.entry("tolerations").or_insert_with(|| json!([]));
-    let Some(list) = slot.as_array_mut() else { return };
-    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-        let covers = |t: &Value| {
-            let (of, effect) = (t["key"].as_str().unwrap_or(""), t["effect"].as_str().unwrap_or(""));
-            (of == key || of.is_empty()) && (effect == "NoExecute" || effect.is_empty())
-        };
-        if !list.iter().any(covers) {
-            list.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
         }
     }
 }
@@ -98,29 +52,19 @@ pub fn pod_spec(spec: &mut Map<String, Value>) {
         spec.insert("serviceAccountName".into(), account.clone());
         spec.insert("serviceAccount".into(), account);
     }
-    let host_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for list in ["containers", "initContainers", "ephemeralContainers"] {
-        each(spec, list).for_each(|c| container(c, host_network));
+        each(spec, list).for_each(container);
     }
     each(spec, "volumes").for_each(volume);
-    for spread in each(spec, "topologySpreadConstraints") {
-        set_text(spread, "nodeAffinityPolicy", "Honor");
-        set_text(spread, "nodeTaintsPolicy", "Ignore");
-    }
 }
 
-fn container(c: &mut Map<String, Value>, host_network: bool) {
+fn container(c: &mut Map<String, Value>) {
     set_text(c, "terminationMessagePath", "/dev/termination-log");
     set_text(c, "terminationMessagePolicy", "File");
     let image = c.get("image").and_then(Value::as_str).unwrap_or("");
-    let policy = if pulls_always(image) { "Always" } else { "IfNotPresent" };
+    let policy = image::pull_policy(image);
     set_text(c, "imagePullPolicy", policy);
-    for port in each(c, "ports") {
-        set_text(port, "protocol", "TCP");
-        if let (true, Some(number)) = (host_network, port.get("containerPort").cloned()) {
-            set(port, "hostPort", number);
-        }
-    }
+    each(c, "ports").for_each(|port| set_text(port, "protocol", "TCP"));
     for variable in each(c, "env") {
         if let Some(field) = map_at(variable, "valueFrom").and_then(|v| map_at(v, "fieldRef")) {
             set_text(field, "apiVersion", "v1");
@@ -156,15 +100,6 @@ fn handler(of: &mut Map<String, Value>) {
     }
 }
 
-/// Without a tag, or with the tag `latest`, an image is pulled every time.
-fn pulls_always(image: &str) -> bool {
-    if image.contains('@') {
-        return false;
-    }
-    let last = image.rsplit('/').next().unwrap_or(image);
-    last.split_once(':').is_none_or(|(_, tag)| tag == "latest")
-}
-
 fn volume(v: &mut Map<String, Value>) {
     if v.len() == 1 && v.contains_key("name") {
         v.insert("emptyDir".into(), json!({}));
@@ -189,6 +124,14 @@ fn volume(v: &mut Map<String, Value>) {
     }
     if let Some(host) = map_at(v, "hostPath") {
         set(host, "type", "");
+    }
+    if let Some(source) = map_at(v, "image") {
+        let policy = image::pull_policy(source.get("reference").and_then(Value::as_str).unwrap_or(""));
+        set_text(source, "pullPolicy", policy);
+    }
+    let claim = map_at(v, "ephemeral").and_then(|e| map_at(e, "volumeClaimTemplate")).map(|t| map_entry(t, "spec"));
+    if let Some(claim) = claim {
+        set(claim, "volumeMode", "Filesystem");
     }
 }
 

@@ -47,7 +47,18 @@ pub fn replication_controller(object: &mut Object) {
 
 pub fn stateful_set(spec: &mut Fields) {
     set_text(spec, "podManagementPolicy", "OrderedReady");
-    rolling(spec, "updateStrategy", &[("partition", 0.into())]);
+    let strategy = map_entry(spec, "updateStrategy");
+    if strategy.get("type").and_then(Value::as_str).unwrap_or("").is_empty() {
+        strategy.insert("type".into(), "RollingUpdate".into());
+        map_entry(strategy, "rollingUpdate");
+    }
+    if let (true, Some(rolling)) = (is(strategy, "type", "RollingUpdate"), map_at(strategy, "rollingUpdate")) {
+        set(rolling, "partition", 0);
+    }
+    // Pods of a StatefulSet are updated one at a time: the field is behind a switch that is off.
+    if let Some(rolling) = map_at(strategy, "rollingUpdate") {
+        rolling.remove("maxUnavailable");
+    }
     set(spec, "replicas", 1);
     set(spec, "revisionHistoryLimit", 10);
     let retention = map_entry(spec, "persistentVolumeClaimRetentionPolicy");
@@ -56,7 +67,7 @@ pub fn stateful_set(spec: &mut Fields) {
     for claim in each(spec, "volumeClaimTemplates") {
         set_text(claim, "apiVersion", "v1");
         set_text(claim, "kind", "PersistentVolumeClaim");
-        set_text(map_entry(claim, "spec"), "volumeMode", "Filesystem");
+        set(map_entry(claim, "spec"), "volumeMode", "Filesystem");
         claim.insert("status".into(), json!({"phase": "Pending"}));
     }
     template(spec);
@@ -73,32 +84,49 @@ pub fn daemon_set(object: &mut Object) {
     template(spec);
 }
 
-/// Beside plain defaults: labels from the template, and the selector that keeps the pods of two jobs apart.
-pub fn job(object: &mut Object) {
+/// Gives a new Job, which has its uid by now, the labels and the selector that keep its pods apart from those of others.
+pub fn job_selector(object: &mut Object) {
     let (uid, name) = (object.uid().to_owned(), object.name().to_owned());
+    let spec = map_entry(&mut object.0, "spec");
+    if spec.get("manualSelector") == Some(&Value::Bool(true)) {
+        return;
+    }
+    let labels = map_entry(map_entry(map_entry(spec, "template"), "metadata"), "labels");
+    for (key, value) in [("controller-uid", &uid), ("job-name", &name)] {
+        labels.entry(format!("batch.kubernetes.io/{key}")).or_insert_with(|| value.clone().into());
+        labels.entry(key).or_insert_with(|| value.clone().into());
+    }
+    let selected = map_entry(map_entry(spec, "selector"), "matchLabels");
+    selected.entry("batch.kubernetes.io/controller-uid").or_insert_with(|| uid.into());
+}
+
+/// Beside plain defaults: labels from the template.
+pub fn job(object: &mut Object) {
     let spec = map_entry(&mut object.0, "spec");
     if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
         set(spec, "completions", 1);
     }
     set(spec, "parallelism", 1);
     set(spec, "backoffLimit", if spec.contains_key("backoffLimitPerIndex") { i64::from(i32::MAX) } else { 6 });
-    set_text(spec, "completionMode", "NonIndexed");
+    set(spec, "completionMode", "NonIndexed");
     set(spec, "suspend", false);
     set(spec, "manualSelector", false);
     let replacement = if spec.contains_key("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
-    set_text(spec, "podReplacementPolicy", replacement);
-    if spec["manualSelector"] == false && !spec.contains_key("selector") && !uid.is_empty() {
-        spec.insert("selector".into(), json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}));
-        let labels = map_entry(map_entry(map_entry(spec, "template"), "metadata"), "labels");
-        for (key, value) in [("controller-uid", &uid), ("job-name", &name)] {
-            labels.insert(format!("batch.kubernetes.io/{key}"), value.clone().into());
-            labels.insert(key.into(), value.clone().into());
-        }
-    }
+    set(spec, "podReplacementPolicy", replacement);
+    failure_conditions(spec);
     template(spec);
     let labels = object.pointer("/spec/template/metadata/labels").cloned();
     if let Some(labels) = labels.filter(|l| l.as_object().is_some_and(|m| !m.is_empty())) {
         set(object.metadata_mut(), "labels", labels);
+    }
+}
+
+/// A condition that says no status means a true one.
+fn failure_conditions(spec: &mut Fields) {
+    if let Some(policy) = map_at(spec, "podFailurePolicy") {
+        for rule in each(policy, "rules") {
+            each(rule, "onPodConditions").for_each(|pattern| set_text(pattern, "status", "True"));
+        }
     }
 }
 
@@ -108,6 +136,7 @@ pub fn cron_job(spec: &mut Fields) {
     set(spec, "successfulJobsHistoryLimit", 3);
     set(spec, "failedJobsHistoryLimit", 1);
     if let Some(job) = map_at(spec, "jobTemplate").and_then(|t| map_at(t, "spec")) {
+        failure_conditions(job);
         template(job);
     }
 }

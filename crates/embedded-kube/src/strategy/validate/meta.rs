@@ -1,134 +1,280 @@
-//! Names, labels, annotations and finalizers.
+//! Names, labels, annotations, owners and finalizers.
+//!
+//! Main function: [`check`]. The API server looks at metadata several times, each time with its own rules for names and finalizers,
+//! and reports what it finds as often: [`Plan`] says how often for a kind.
 
-use crate::catalog::Resource;
+use super::formats::{self, Format};
+use super::rules::{self, At};
+use crate::catalog::{CRD_TABLE, Resource};
+use crate::registry::Part;
 use crate::status::Cause;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
-use tiphys_apimachinery::selector::{is_label_value, is_qualified_name};
 
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an \
-                     alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and \
-                         end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
-                         '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end \
-                     with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
-                     '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-const NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
-                    character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
-                    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const MAX_ANNOTATIONS: usize = 256 * 1024;
+const MAX_MANAGER: usize = 128;
 
-/// An RFC 1123 label without the length limit.
-pub fn is_label(name: &str) -> bool {
-    let alphanumeric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let bytes = name.as_bytes();
-    bytes.iter().all(|b| alphanumeric(b) || *b == b'-') && bytes.first().is_some_and(alphanumeric) && bytes.last().is_some_and(alphanumeric)
+/// One look at the metadata.
+#[derive(Clone, Copy)]
+enum Look {
+    /// Everything.
+    Full,
+    /// What an update could have made wrong; finalizers and the name are not among it.
+    Update,
 }
 
-/// An RFC 1123 subdomain without the length limit.
-fn is_subdomain(name: &str) -> bool {
-    !name.is_empty() && name.split('.').all(is_label)
+use Look::{Full, Update};
+
+/// How a kind looks at its metadata, besides what all kinds do.
+struct Plan {
+    name: Format,
+    /// Finalizers need a domain.
+    domains: bool,
+    create: &'static [Look],
+    update: &'static [Look],
+    status: &'static [Look],
 }
 
-fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    let limit = |max: usize, problems: &mut Vec<String>| {
-        if name.len() > max {
-            problems.push(format!("must be no more than {max} characters"));
+impl Plan {
+    fn of(resource: &Resource) -> Self {
+        let plan = Self { name: formats::dns_subdomain, domains: true, create: &[Full], update: &[Update, Full], status: &[Update] };
+        if resource.custom.is_some() || resource.table == CRD_TABLE {
+            return Self { domains: false, update: &[Update], ..plan };
         }
-    };
-    match resource.table.as_str() {
-        table if table.starts_with("rbac.authorization.k8s.io/") => {
-            if name == "." || name == ".." {
-                problems.push(format!("may not be '{name}'"));
+        match resource.table.as_str() {
+            "apps/statefulsets" => Self { name: formats::dns_label, ..plan },
+            "/namespaces" => Self { name: formats::dns_label, update: &[Full, Update], ..plan },
+            "/services" => Self { name: formats::dns_label, update: &[Update], ..plan },
+            "/nodes" | "storage.k8s.io/storageclasses" | "storage.k8s.io/csistoragecapacities" => Self { update: &[Full, Update], ..plan },
+            "/persistentvolumes" => Self { update: &[Full, Full], ..plan },
+            "/limitranges" | "discovery.k8s.io/endpointslices" | "storage.k8s.io/csinodes" => Self { update: &[Full], ..plan },
+            "storage.k8s.io/volumeattachments" => Self { update: &[Full], status: &[], ..plan },
+            "/resourcequotas"
+            | "networking.k8s.io/networkpolicies"
+            | "networking.k8s.io/servicecidrs"
+            | "storage.k8s.io/csidrivers"
+            | "autoscaling/horizontalpodautoscalers"
+            | "scheduling.k8s.io/priorityclasses"
+            | "resource.k8s.io/resourceslices" => Self { update: &[Update], ..plan },
+            "networking.k8s.io/ipaddresses" => Self { name: formats::canonical_ip, update: &[Full, Update], ..plan },
+            "/events" if resource.group.is_empty() => Self { create: &[], update: &[], ..plan },
+            "/events" => Self { update: &[Update], ..plan },
+            "policy/poddisruptionbudgets" => Self { create: &[], update: &[], status: &[], ..plan },
+            "apiregistration.k8s.io/apiservices" => {
+                Self { name: formats::path_segment, domains: false, update: &[Full, Update], status: &[], ..plan }
             }
-            problems.extend(['/', '%'].iter().filter(|c| name.contains(**c)).map(|c| format!("may not contain '{c}'")));
-        }
-        "/namespaces" | "/services" => {
-            limit(63, &mut problems);
-            if !is_label(name) {
-                problems.push(LABEL.to_owned());
+            "certificates.k8s.io/certificatesigningrequests" => {
+                Self { name: |_| Vec::new(), update: &[Full, Update], status: &[Full, Update], ..plan }
             }
-        }
-        _ => {
-            limit(253, &mut problems);
-            if !is_subdomain(name) {
-                problems.push(SUBDOMAIN.to_owned());
-            }
+            "node.k8s.io/runtimeclasses" => Self { domains: false, update: &[Full, Update], ..plan },
+            "coordination.k8s.io/leases" => Self { domains: false, update: &[Update], ..plan },
+            _ => match resource.group.as_str() {
+                "rbac.authorization.k8s.io" => Self { name: formats::path_segment, update: &[Full, Update], ..plan },
+                "admissionregistration.k8s.io" => Self { domains: false, update: &[Full], status: &[], ..plan },
+                "flowcontrol.apiserver.k8s.io" => Self { update: &[Full], status: &[], ..plan },
+                "resource.k8s.io" => Self { update: &[Full, Update], status: &[], ..plan },
+                _ => plan,
+            },
         }
     }
-    problems
 }
 
-pub fn check(resource: &Resource, object: &Object) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    let name = object.name();
-    for problem in name_problems(resource, name) {
-        causes.push(Cause::invalid("metadata.name", &name.into(), &problem));
-    }
-    check_map(object, "labels", &mut causes);
-    check_map(object, "annotations", &mut causes);
-    labels(object.metadata("labels"), "metadata.labels", &mut causes);
-    if let Some(Value::Object(annotations)) = object.metadata("annotations") {
-        let size: usize = annotations.iter().map(|(k, v)| k.len() + v.as_str().map_or(0, str::len)).sum();
-        for key in annotations.keys().filter(|k| !is_qualified_name(&k.to_lowercase())) {
-            causes.push(Cause::invalid("metadata.annotations", &key.as_str().into(), NAME));
-        }
-        if size > MAX_ANNOTATIONS {
-            let message = format!("Too long: may not be more than {MAX_ANNOTATIONS} bytes");
-            causes.push(Cause { reason: "FieldValueTooLong", message, field: "metadata.annotations".into() });
-        }
-    }
-    for finalizer in object.finalizers() {
-        if !is_qualified_name(&finalizer) {
-            causes.push(Cause::invalid("metadata.finalizers", &finalizer.into(), NAME));
-        }
-    }
-    owners(object, &mut causes);
+/// What every update looks at, whatever the kind.
+pub fn check_update(object: &Object, old: &Object) -> Vec<Cause> {
+    let mut causes = check_common(object);
+    update(object, old, false, &mut causes);
     causes
 }
 
+/// The looks of the kind, for the write of a part.
+pub fn check_kind(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let plan = Plan::of(resource);
+    let looks = match (old, part) {
+        (None, _) => plan.create,
+        (Some(_), Part::Status) => plan.status,
+        (Some(_), _) => plan.update,
+    };
+    for one in looks {
+        match (one, old) {
+            (Update, Some(old)) => update(object, old, plan.domains, &mut causes),
+            _ => full(object, plan.name, plan.domains, &mut causes),
+        }
+    }
+    causes
+}
+
+/// A full look by the rules of the kind.
+pub fn check(resource: &Resource, object: &Object) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let plan = Plan::of(resource);
+    full(object, plan.name, plan.domains, &mut causes);
+    causes
+}
+
+/// The look that every new object gets after its kind's own checks found nothing.
+pub fn check_common(object: &Object) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    full(object, formats::path_segment, false, &mut causes);
+    causes
+}
+
+/// The metadata of an object inside an object, which needs no name.
+pub fn embedded(metadata: &Value, path: &str) -> Vec<Cause> {
+    let mut object = Object::default();
+    object.0.insert("metadata".into(), metadata.clone());
+    if object.name().is_empty() {
+        object.metadata_mut().insert("name".into(), "fakename".into());
+    }
+    let mut causes = check_common(&object);
+    for cause in &mut causes {
+        cause.field = cause.field.replacen("metadata", path, 1);
+    }
+    causes
+}
+
+fn metadata(object: &Object) -> At<'_> {
+    static NULL: Value = Value::Null;
+    At::new(object.0.get("metadata").unwrap_or(&NULL), "metadata")
+}
+
+fn full(object: &Object, name: Format, domains: bool, causes: &mut Vec<Cause>) {
+    let meta = metadata(object);
+    let (given, prefix) = (meta.get("name"), meta.get("generateName"));
+    if !prefix.is_empty() {
+        let text = prefix.text();
+        // A dash at the end is fine where something follows, and so are dots.
+        let masked = match text.strip_suffix('-') {
+            Some(stem) if !stem.is_empty() => {
+                format!("{}a", &stem[..stem.char_indices().next_back().map_or(0, |(i, _)| i)])
+            }
+            _ => text.to_owned(),
+        };
+        let fits = |problem: &&String| !domains && problem.starts_with("may not be '");
+        causes.extend(name(&masked).iter().filter(|p| !fits(p)).map(|problem| prefix.invalid(problem)));
+    }
+    match given.is_empty() {
+        true => causes.push(given.required("name or generateName is required")),
+        false => given.form(name, causes),
+    }
+    let generation = meta.get("generation");
+    if generation.int().is_some_and(|n| n < 0) {
+        causes.push(generation.invalid("must be greater than or equal to 0"));
+    }
+    common(&meta, causes);
+    for finalizer in meta.get("finalizers").items() {
+        let problems = formats::qualified_name(finalizer.text());
+        causes.extend(problems.iter().map(|p| At::new(finalizer.value, "metadata.finalizers").invalid(p)));
+    }
+    let all = object.finalizers();
+    if all.iter().any(|f| f == "orphan") && all.iter().any(|f| f == "foregroundDeletion") {
+        causes.push(meta.get("finalizers").invalid("finalizer orphan and foregroundDeletion cannot be both set"));
+    }
+    managers(&meta, causes);
+    finalizer_domains(&meta, domains, causes);
+}
+
+/// What an update could have made wrong.
+pub fn update(object: &Object, old: &Object, domains: bool, causes: &mut Vec<Cause>) {
+    let meta = metadata(object);
+    let before = |field: &str| old.metadata(field).cloned().unwrap_or(Value::Null);
+    if old.deletion_timestamp().is_some() {
+        let known = old.finalizers();
+        let mut added: Vec<String> = object.finalizers().into_iter().filter(|f| !known.contains(f)).collect();
+        added.sort();
+        if !added.is_empty() {
+            let list: Vec<String> = added.iter().map(|f| format!("\"{f}\"")).collect();
+            let said = format!("[]string{{{}}}", list.join(", "));
+            let detail = format!("no new finalizers can be added if the object is being deleted, found new finalizers {said}");
+            causes.push(meta.get("finalizers").forbidden(&detail));
+        }
+    }
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let now = meta.get(field);
+        if *now.value != before(field) {
+            causes.push(now.invalid_as(now.value.clone(), "field is immutable"));
+        }
+    }
+    common(&meta, causes);
+    managers(&meta, causes);
+    finalizer_domains(&meta, domains, causes);
+}
+
+/// Labels, annotations and owners.
+fn common(meta: &At<'_>, causes: &mut Vec<Cause>) {
+    check_map(&meta.get("labels"), causes);
+    check_map(&meta.get("annotations"), causes);
+    rules::labels(&meta.get("labels"), causes);
+    annotations(&meta.get("annotations"), causes);
+    owners(&meta.get("ownerReferences"), causes);
+}
+
+/// Keys of annotations, and how much there is of them.
+pub fn annotations(at: &At<'_>, causes: &mut Vec<Cause>) {
+    for (key, _) in at.entries() {
+        causes.extend(formats::qualified_name(&key.to_lowercase()).iter().map(|p| at.invalid_as(key, p)));
+    }
+    if at.entries().iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() > MAX_ANNOTATIONS {
+        causes.push(at.too_long(MAX_ANNOTATIONS));
+    }
+}
+
 /// Custom resources come here without having been read into typed metadata.
-fn check_map(object: &Object, field: &str, causes: &mut Vec<Cause>) {
-    let fits = match object.metadata(field) {
-        None | Some(Value::Null) => true,
-        Some(Value::Object(map)) => map.values().all(|v| v.is_string()),
-        Some(_) => false,
+fn check_map(map: &At<'_>, causes: &mut Vec<Cause>) {
+    let fits = match map.value {
+        Value::Null => true,
+        Value::Object(entries) => entries.values().all(Value::is_string),
+        _ => false,
     };
     if !fits {
-        let value = object.metadata(field).cloned().unwrap_or(Value::Null);
-        causes.push(Cause::type_invalid(&format!("metadata.{field}"), &value, "must be a map of strings to strings"));
+        causes.push(Cause::type_invalid(&map.path, map.value, "must be a map of strings to strings"));
     }
 }
 
-/// Keys and values of labels.
-pub fn labels(labels: Option<&Value>, field: &str, causes: &mut Vec<Cause>) {
-    for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
-        if !is_qualified_name(key) {
-            causes.push(Cause::invalid(field, &key.as_str().into(), NAME));
+fn owners(all: &At<'_>, causes: &mut Vec<Cause>) {
+    let mut first: Option<String> = None;
+    for item in all.items() {
+        // The position is not part of these paths.
+        let owner = At::new(item.value, all.path.clone());
+        let (api_version, kind) = (owner.get("apiVersion"), owner.get("kind"));
+        if api_version.text().is_empty() || api_version.text().matches('/').count() > 1 {
+            causes.push(api_version.invalid("version must not be empty"));
         }
-        let text = value.as_str().unwrap_or("");
-        if text.len() > 63 {
-            causes.push(Cause::invalid(field, value, "must be no more than 63 characters"));
-        } else if !is_label_value(text) {
-            causes.push(Cause::invalid(field, value, VALUE));
+        for field in ["kind", "name", "uid"] {
+            let field = owner.get(field);
+            causes.extend(field.is_empty().then(|| field.invalid("must not be empty")));
         }
-    }
-}
-
-fn owners(object: &Object, causes: &mut Vec<Cause>) {
-    let owners = object.owner_references();
-    for owner in &owners {
-        for (field, value) in [("apiVersion", &owner.api_version), ("kind", &owner.kind), ("name", &owner.name), ("uid", &owner.uid)] {
-            if value.is_empty() {
-                let word = if field == "apiVersion" { "version" } else { field };
-                causes.push(Cause::invalid(&format!("metadata.ownerReferences.{field}"), &"".into(), &format!("{word} must not be empty")));
+        if (api_version.text(), kind.text()) == ("v1", "Event") {
+            causes.push(owner.invalid_struct("meta/v1.OwnerReference", "/v1, Kind=Event is disallowed from being an owner"));
+        }
+        if owner.get("controller").is_true() {
+            let name = format!("{}/{}", kind.text(), owner.get("name").text());
+            match &first {
+                Some(first) => {
+                    let found = format!("Found \"true\" in references for {first} and {name}");
+                    let detail = format!("Only one reference can have Controller set to true. {found}");
+                    causes.push(all.invalid_struct("[]meta/v1.OwnerReference", &detail));
+                }
+                None => first = Some(name),
             }
         }
     }
-    if owners.iter().filter(|o| o.controller == Some(true)).count() > 1 {
-        let detail = "Only one reference can have Controller set to true. Found \"true\" in references for ";
-        causes.push(Cause::invalid("metadata.ownerReferences", &Value::Array(Vec::new()), detail.trim_end_matches(" in references for ")));
+}
+
+fn managers(meta: &At<'_>, causes: &mut Vec<Cause>) {
+    for entry in meta.get("managedFields").items() {
+        let manager = entry.get("manager");
+        if manager.len() > MAX_MANAGER {
+            causes.push(manager.too_long(MAX_MANAGER));
+        }
+    }
+}
+
+fn finalizer_domains(meta: &At<'_>, domains: bool, causes: &mut Vec<Cause>) {
+    for finalizer in meta.get("finalizers").items().iter().filter(|_| domains) {
+        let text = finalizer.text();
+        if !text.contains('/') && !matches!(text, "kubernetes" | "orphan" | "foregroundDeletion") {
+            causes.push(finalizer.invalid("name is neither a standard finalizer name nor is it fully qualified"));
+        }
     }
 }

@@ -2,144 +2,124 @@
 //!
 //! Main function: [`check`]. It collects causes; it changes nothing.
 
+mod autoscaling;
+mod data;
+mod endpoints;
+mod flow;
+pub mod formats;
+mod limits;
 mod meta;
+mod network;
 mod pod;
-mod service;
+mod policy;
+mod rbac;
+pub mod rules;
+pub mod service;
+mod storage;
+mod volumes;
+mod webhooks;
 mod workloads;
 
+pub use pod::annotations::MIRROR;
+pub use pod::resources::{Amounts, add, aggregate};
+
 use crate::catalog::Resource;
+use crate::registry::Part;
 use crate::status::Cause;
-use serde_json::{Map, Value};
+use rules::At;
 use tiphys_apimachinery::Object;
 
-/// Everything that is wrong with an object; `old` is there for updates.
-pub fn check(resource: &Resource, object: &Object, old: Option<&Object>) -> Vec<Cause> {
-    let mut causes = meta::check(resource, object);
-    match resource.table.as_str() {
-        "apps/deployments" | "apps/replicasets" | "apps/daemonsets" | "apps/statefulsets" => {
-            workloads::apps(&resource.resource, object, old, &mut causes);
+/// Everything that is wrong with an object; `old` is there for updates, `part` says what is written.
+pub fn check(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
+    let mut causes = old.map(|old| meta::check_update(object, old)).unwrap_or_default();
+    let runs_pods = matches!(resource.group.as_str(), "" | "apps" | "batch") && resource.custom.is_none();
+    if let Some(found) = runs_pods.then(|| workloads::check(resource, object, old, part)).flatten() {
+        causes.extend(found);
+    } else {
+        causes.extend(meta::check_kind(resource, object, old, part));
+        match part {
+            Part::Status => check_status(resource, object, old, &mut causes),
+            _ => check_main(resource, object, old, part, &mut causes),
         }
-        "batch/jobs" => workloads::job(object, old, &mut causes),
-        "batch/cronjobs" => workloads::cron_job(object, &mut causes),
-        "/pods" => pod::pod(object, old, &mut causes),
-        "/services" => service::check(object, old, &mut causes),
-        "/configmaps" | "/secrets" => immutable_data(object, old, &mut causes),
-        "/persistentvolumeclaims" => claim(object, old, &mut causes),
-        "networking.k8s.io/ingresses" => ingress(object, &mut causes),
-        "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings" => {
-            let changed = old.is_some_and(|old| old.0.get("roleRef") != object.0.get("roleRef"));
-            causes.extend(changed.then(|| Cause::invalid("roleRef", &at(object, "/roleRef"), "cannot change roleRef")));
-        }
-        "autoscaling/horizontalpodautoscalers" => {
-            let (min, max) = (object.i64_at("/spec/minReplicas").unwrap_or(1), object.i64_at("/spec/maxReplicas").unwrap_or(0));
-            if max < 1 {
-                causes.push(Cause::required("spec.maxReplicas", "must be set and greater than 0"));
-            }
-            if max < min {
-                causes.push(Cause::invalid("spec.maxReplicas", &max.into(), "must be greater than or equal to `minReplicas`"));
-            }
-        }
-        _ => {}
+    }
+    if causes.is_empty() && old.is_none() {
+        return meta::check_common(object);
     }
     causes
 }
 
-/// The value at a pointer, null when absent.
-fn at(object: &Object, pointer: &str) -> Value {
-    object.pointer(pointer).cloned().unwrap_or(Value::Null)
-}
-
-fn list<'a>(map: &'a Value, key: &str) -> &'a [Value] {
-    map.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
-}
-
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value.get(key).and_then(Value::as_str).unwrap_or("")
-}
-
-fn not_negative(object: &Object, pointer: &str, causes: &mut Vec<Cause>) {
-    if let Some(n) = object.i64_at(pointer).filter(|n| *n < 0) {
-        let field = pointer.trim_start_matches('/').replace('/', ".");
-        causes.push(Cause::invalid(&field, &n.into(), "must be greater than or equal to 0"));
-    }
-}
-
-fn immutable_data(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
-    let data = object.0.get("data").and_then(Value::as_object);
-    for key in data.into_iter().flat_map(Map::keys) {
-        let fits = key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
-        if !fits || key.is_empty() || key.len() > 253 || key == "." || key.starts_with("..") {
-            let detail = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  \
-                          or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
-            causes.push(Cause::invalid(&format!("data[{key}]"), &key.as_str().into(), detail));
+fn check_status(resource: &Resource, object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
+    match resource.table.as_str() {
+        "/services" => service::check_status(object, old, causes),
+        "flowcontrol.apiserver.k8s.io/flowschemas" | "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations" => {
+            flow::status(object, old, causes);
         }
-    }
-    let Some(old) = old else { return };
-    if object.kind() == "Secret" && old.0.get("type") != object.0.get("type") {
-        causes.push(Cause::invalid("type", &at(object, "/type"), "field is immutable"));
-    }
-    if old.0.get("immutable") == Some(&Value::Bool(true)) {
-        let detail = "field is immutable when `immutable` is set";
-        for field in ["immutable", "data", "binaryData"] {
-            if old.0.get(field) != object.0.get(field) {
-                causes.push(Cause::forbidden(field, detail));
-            }
-        }
+        "/persistentvolumeclaims" => volumes::claim_status(object, old, causes),
+        "/resourcequotas" => limits::quota_status(object, old, causes),
+        "/namespaces" => policy::namespace_status(object, causes),
+        "/nodes" => policy::node_update(object, old, causes),
+        "policy/poddisruptionbudgets" => policy::disruption_status(object, old, causes),
+        "autoscaling/horizontalpodautoscalers" => autoscaling::autoscaler_status(object, old, causes),
+        "networking.k8s.io/ingresses" => network::load_balancer(&At::of(object, old, "status").get("loadBalancer.ingress"), false, causes),
+        _ => {}
     }
 }
 
-/// What never changes of a claim. The binder may fill in volume and class.
-fn frozen_claim(claim: &Object, of: &Object) -> Value {
-    let mut spec = at(claim, "/spec");
-    if let Some(map) = spec.as_object_mut() {
-        map.remove("volumeAttributesClassName");
-        for filled in ["volumeName", "storageClassName"] {
-            if of.str_at(&format!("/spec/{filled}")).is_empty() {
-                map.remove(filled);
-            }
+fn check_main(resource: &Resource, object: &Object, old: Option<&Object>, part: Part, causes: &mut Vec<Cause>) {
+    let spec = At::of(object, old, "spec");
+    match resource.table.as_str() {
+        "/services" => service::check(object, old, causes),
+        "/configmaps" => data::config_map(object, old, causes),
+        "/secrets" => data::secret(object, old, causes),
+        "/endpoints" => endpoints::endpoints(object, old, causes),
+        "/events" => endpoints::event(object, old, !resource.group.is_empty(), causes),
+        "discovery.k8s.io/endpointslices" => endpoints::slice(object, old, causes),
+        "coordination.k8s.io/leases" => spec.walk(endpoints::LEASE, causes),
+        "/persistentvolumeclaims" => volumes::claim(object, old, causes),
+        "networking.k8s.io/ingresses" => network::ingress(object, old, causes),
+        "networking.k8s.io/ingressclasses" => network::ingress_class(object, old, causes),
+        "networking.k8s.io/networkpolicies" => network::network_policy(object, old, causes),
+        "networking.k8s.io/ipaddresses" => network::ip_address(object, old, causes),
+        "networking.k8s.io/servicecidrs" => network::service_cidr(object, old, causes),
+        "rbac.authorization.k8s.io/roles" => rbac::role(object, old, true, causes),
+        "rbac.authorization.k8s.io/clusterroles" => rbac::role(object, old, false, causes),
+        "rbac.authorization.k8s.io/rolebindings" => rbac::binding(object, old, true, causes),
+        "rbac.authorization.k8s.io/clusterrolebindings" => rbac::binding(object, old, false, causes),
+        "autoscaling/horizontalpodautoscalers" => autoscaling::autoscaler(object, old, causes),
+        "policy/poddisruptionbudgets" => policy::disruption_budget(object, old, causes),
+        "scheduling.k8s.io/priorityclasses" => policy::priority_class(object, old, causes),
+        "node.k8s.io/runtimeclasses" => policy::runtime_class(object, old, causes),
+        "/namespaces" if old.is_none() => policy::namespace(object, causes),
+        "/namespaces" if part == Part::Finalize => policy::finalize(object, causes),
+        "/nodes" => policy::node(object, old, causes),
+        "/limitranges" => limits::limit_range(object, old, causes),
+        "/resourcequotas" => limits::quota(object, old, causes),
+        "/persistentvolumes" => volumes::volume(object, old, causes),
+        "admissionregistration.k8s.io/validatingwebhookconfigurations" => webhooks::configuration(object, old, false, causes),
+        "admissionregistration.k8s.io/mutatingwebhookconfigurations" => webhooks::configuration(object, old, true, causes),
+        "admissionregistration.k8s.io/validatingadmissionpolicies" => webhooks::policy(object, old, causes),
+        "admissionregistration.k8s.io/validatingadmissionpolicybindings" => webhooks::policy_binding(object, old, true, causes),
+        "admissionregistration.k8s.io/mutatingadmissionpolicybindings" => webhooks::policy_binding(object, old, false, causes),
+        "resource.k8s.io/resourceclaims" if spec.is_changed() => {
+            causes.push(spec.invalid_struct("resource/v1.ResourceClaimSpec", "field is immutable"));
         }
-        if let Some(resources) = map.get_mut("resources").and_then(Value::as_object_mut) {
-            resources.remove("requests");
+        "resource.k8s.io/resourceclaimtemplates" if spec.is_changed() => {
+            causes.push(spec.invalid_struct("resource/v1.ResourceClaimTemplateSpec", "field is immutable"));
         }
+        "flowcontrol.apiserver.k8s.io/flowschemas" => flow::schema(object, old, causes),
+        "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations" => flow::priority_level(object, old, causes),
+        "apps/controllerrevisions" => flow::controller_revision(object, old, causes),
+        "storage.k8s.io/storageclasses" => storage::class(object, old, causes),
+        "storage.k8s.io/volumeattachments" => storage::attachment(object, old, causes),
+        "storage.k8s.io/csidrivers" => storage::driver(object, old, causes),
+        "storage.k8s.io/csinodes" => storage::node(object, old, causes),
+        "storage.k8s.io/csistoragecapacities" => storage::capacity(object, old, causes),
+        "storage.k8s.io/volumeattributesclasses" => storage::attributes_class(object, old, causes),
+        _ => {}
     }
-    spec
 }
 
-fn claim(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
-    if old.is_some_and(|old| frozen_claim(old, old) != frozen_claim(object, old)) {
-        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-        causes.push(Cause::forbidden("spec", detail));
-    }
-    if object.pointer("/spec/accessModes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
-        causes.push(Cause::required("spec.accessModes", "at least 1 access mode is required"));
-    }
-    if object.pointer("/spec/resources/requests/storage").is_none() {
-        causes.push(Cause::required("spec.resources[storage]", ""));
-    }
-}
-
-fn ingress(object: &Object, causes: &mut Vec<Cause>) {
-    let spec = at(object, "/spec");
-    if list(&spec, "rules").is_empty() && spec.get("defaultBackend").is_none() {
-        let detail = "either `defaultBackend` or `rules` must be specified";
-        causes.push(Cause::invalid("spec", &Value::Null, detail));
-    }
-    for (i, rule) in list(&spec, "rules").iter().enumerate() {
-        for (j, path) in rule.pointer("/http/paths").and_then(Value::as_array).into_iter().flatten().enumerate() {
-            let field = format!("spec.rules[{i}].http.paths[{j}]");
-            match text(path, "pathType") {
-                "" => causes.push(Cause::required(&format!("{field}.pathType"), "pathType must be specified")),
-                "Exact" | "Prefix" | "ImplementationSpecific" => {}
-                _ => causes.push(Cause::not_supported(
-                    &format!("{field}.pathType"),
-                    &path["pathType"],
-                    &["Exact", "ImplementationSpecific", "Prefix"],
-                )),
-            }
-            let service = path.pointer("/backend/service");
-            if service.is_some_and(|s| text(s, "name").is_empty()) {
-                causes.push(Cause::required(&format!("{field}.backend.service.name"), ""));
-            }
-        }
-    }
+/// What is wrong with the metadata of an object inside an object.
+pub fn embedded(metadata: &serde_json::Value, path: &str) -> Vec<Cause> {
+    meta::embedded(metadata, path)
 }

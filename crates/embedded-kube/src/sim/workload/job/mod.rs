@@ -1,22 +1,29 @@
 //! Job: runs pods until enough have succeeded, or too many have failed.
 
+mod indexes;
+mod policy;
+mod tally;
+
 use super::super::{
     engine::Failure,
-    fields::{
-        Cond, after, conditions, find_condition, parse_time, put_counts, rfc3339, set_condition, spec_bool, spec_i64, status_i64, text,
-    },
+    fields::{Cond, after, conditions, find_condition, parse_time, put_counts, rfc3339, set_condition, spec_bool, spec_i64, text},
     plan::{Change, Note, Plan},
     store::Propagation,
 };
 use super::pods;
 use jiff::{SignedDuration, Timestamp};
+use policy::Verdict;
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, sync::Arc};
-use tiphys_apimachinery::Object;
+use tally::{Tally, has_failed, index_of, noted, tally, was_counted};
+use tiphys_apimachinery::{Object, object::map_entry};
 
 /// Keeps a pod until the Job has counted it.
 const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// How often pods of an index had failed before this one, and how often that was ignored.
+const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
+const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
 struct Spec<'a> {
     job: &'a Object,
@@ -28,6 +35,11 @@ struct Spec<'a> {
     ttl: Option<i64>,
     suspended: bool,
     indexed: bool,
+    /// How often a pod of one index may fail.
+    limit_per_index: Option<i64>,
+    max_failed_indexes: Option<i64>,
+    /// A pod that is stopping is not replaced until it has failed.
+    waits_for_stopped: bool,
 }
 
 impl<'a> Spec<'a> {
@@ -44,17 +56,11 @@ impl<'a> Spec<'a> {
             ttl: number("ttlSecondsAfterFinished"),
             suspended: spec_bool(job, "suspend"),
             indexed: job.str_at("/spec/completionMode") == "Indexed",
+            limit_per_index: number("backoffLimitPerIndex"),
+            max_failed_indexes: number("maxFailedIndexes"),
+            waits_for_stopped: job.str_at("/spec/podReplacementPolicy") == "Failed" || job.pointer("/spec/podFailurePolicy").is_some(),
         }
     }
-}
-
-/// Where a Job stands, after counting what has newly ended.
-struct Tally {
-    succeeded: i64,
-    failed: i64,
-    /// The uids that are counted but still have the finalizer.
-    counted: BTreeSet<String>,
-    indexes: BTreeSet<i64>,
 }
 
 /// Whether a Job has a condition Complete or Failed.
@@ -79,8 +85,9 @@ pub fn reconcile(job: &Object, members: &[Arc<Object>], failure: Option<&Failure
     {
         return plan;
     }
-    let tally = tally(job, members);
-    for pod in members.iter().filter(|p| tracked(p) && tally.counted.contains(p.uid()) && was_counted(job, p.uid())) {
+    let tally = tally(&spec, members);
+    let done = |uid: &str| tally.ignored.contains(uid) || (tally.counted.contains(uid) && was_counted(job, uid));
+    for pod in members.iter().filter(|p| tracked(p) && done(p.uid())) {
         untrack(&mut plan, pod);
     }
     let mut step = Step { spec, members, tally, list: conditions(job), notes: Vec::new(), now };
@@ -104,67 +111,6 @@ fn discard(plan: &mut Plan, pod: &Object) {
         untrack(plan, pod);
     }
     plan.delete(pod, Some(Note::normal("SuccessfulDelete", format!("Deleted pod: {}", pod.name()))));
-}
-
-fn uncounted(job: &Object) -> impl Iterator<Item = &str> {
-    let lists = ["succeeded", "failed"].into_iter();
-    let list = move |field| job.pointer("/status/uncountedTerminatedPods").and_then(|u| u.get(field)).and_then(Value::as_array);
-    lists.filter_map(list).flatten().filter_map(Value::as_str)
-}
-
-fn was_counted(job: &Object, uid: &str) -> bool {
-    uncounted(job).any(|u| u == uid)
-}
-
-/// A pod that ended, or is being deleted without having succeeded, counts once: while it has the finalizer and is not listed yet.
-fn tally(job: &Object, members: &[Arc<Object>]) -> Tally {
-    let listed: BTreeSet<&str> = uncounted(job).collect();
-    let mut tally = Tally {
-        succeeded: status_i64(job, "succeeded"),
-        failed: status_i64(job, "failed"),
-        counted: BTreeSet::new(),
-        indexes: parse_indexes(job.str_at("/status/completedIndexes")),
-    };
-    for pod in members.iter().filter(|p| tracked(p)) {
-        let ended = pods::is_ended(pod);
-        let new = !listed.contains(pod.uid());
-        if ended || pod.deletion_timestamp().is_some() {
-            let succeeded = pod.str_at("/status/phase") == "Succeeded";
-            if new && succeeded {
-                tally.succeeded += 1;
-                tally.indexes.extend(pod.annotation(INDEX).and_then(|i| i.parse::<i64>().ok()));
-            } else if new {
-                tally.failed += 1;
-            }
-            tally.counted.insert(pod.uid().to_owned());
-        }
-    }
-    tally
-}
-
-/// `0-2,5` as a set.
-fn parse_indexes(text: &str) -> BTreeSet<i64> {
-    let range = |part: &str| {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        Some(from.parse::<i64>().ok()?..=to.parse::<i64>().ok()?.min(100_000))
-    };
-    text.split(',').filter_map(range).flatten().collect()
-}
-
-fn print_indexes(set: &BTreeSet<i64>) -> String {
-    let mut ranges: Vec<(i64, i64)> = Vec::new();
-    for index in set {
-        match ranges.last_mut() {
-            Some((_, to)) if *to + 1 == *index => *to = *index,
-            _ => ranges.push((*index, *index)),
-        }
-    }
-    let print = |(from, to): (i64, i64)| match to - from {
-        0 => from.to_string(),
-        1 => format!("{from},{to}"),
-        _ => format!("{from}-{to}"),
-    };
-    ranges.into_iter().map(print).collect::<Vec<_>>().join(",")
 }
 
 struct Step<'a> {
@@ -223,7 +169,10 @@ impl Step<'_> {
     fn judge(&mut self, plan: &mut Plan, start: &str) {
         let running = !self.active().is_empty();
         let age = |s: &str| parse_time(s).map(|s| self.now.duration_since(s));
-        if self.tally.failed > self.spec.backoff_limit {
+        if let Some(message) = self.tally.failed_by_policy.clone() {
+            return self.set("FailureTarget", true, "PodFailurePolicy", &message);
+        }
+        if self.tally.failed > self.spec.backoff_limit || self.restarted_too_often() {
             return self.set("FailureTarget", true, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
         }
         if let (Some(deadline), Some(age), false) = (self.spec.deadline, age(start), self.spec.suspended) {
@@ -232,7 +181,20 @@ impl Step<'_> {
             }
             plan.wake_at(after(parse_time(start).unwrap_or(self.now), deadline));
         }
-        let done = if self.spec.indexed { i64::try_from(self.tally.indexes.len()).unwrap_or(i64::MAX) } else { self.tally.succeeded };
+        if self.spec.limit_per_index.is_some() {
+            let failed = count(&self.tally.failed_indexes);
+            if self.spec.max_failed_indexes.is_some_and(|most| failed > most) {
+                let message = "Job has exceeded the specified maximal number of failed indexes";
+                return self.set("FailureTarget", true, "MaxFailedIndexesExceeded", message);
+            }
+            if failed > 0 && failed + count(&self.tally.indexes) >= self.spec.completions.unwrap_or(0) {
+                return self.set("FailureTarget", true, "FailedIndexes", "Job has failed indexes");
+            }
+        }
+        if let Some(message) = policy::success(self.spec.job, &self.tally.indexes) {
+            return self.set("SuccessCriteriaMet", true, "SuccessPolicy", &message);
+        }
+        let done = if self.spec.indexed { count(&self.tally.indexes) } else { self.tally.succeeded };
         let complete = match self.spec.completions {
             Some(wanted) => done >= wanted,
             None => self.tally.succeeded > 0,
@@ -240,6 +202,19 @@ impl Step<'_> {
         if complete && !running {
             self.set("SuccessCriteriaMet", true, "CompletionsReached", "Reached expected number of succeeded pods");
         }
+    }
+
+    /// Containers that are restarted in their pods count too.
+    fn restarted_too_often(&self) -> bool {
+        if self.spec.job.str_at("/spec/template/spec/restartPolicy") != "OnFailure" {
+            return false;
+        }
+        let statuses = |p: &Object| {
+            let lists = ["/status/containerStatuses", "/status/initContainerStatuses"].into_iter().filter_map(|l| p.pointer(l)?.as_array());
+            lists.flatten().filter_map(|s| s.get("restartCount")?.as_i64()).sum::<i64>()
+        };
+        let restarts: i64 = self.members.iter().filter(|p| !pods::is_ended(p)).map(|p| statuses(p)).sum();
+        restarts > 0 && restarts >= self.spec.backoff_limit
     }
 
     /// Notes a suspension or a resumption; says whether it is new.
@@ -256,12 +231,15 @@ impl Step<'_> {
 
     fn manage(&self, plan: &mut Plan, failure: Option<&Failure>) {
         let active = self.active();
-        let running = i64::try_from(active.len()).unwrap_or(i64::MAX);
+        let stopping = |p: &&Arc<Object>| self.spec.waits_for_stopped && p.deletion_timestamp().is_some() && !pods::is_ended(p);
+        let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        let stopping = number(self.members.iter().filter(stopping).count());
+        let running = number(active.len());
         if self.spec.suspended {
             active.into_iter().for_each(|pod| discard(plan, pod));
             return;
         }
-        let done = if self.spec.indexed { i64::try_from(self.tally.indexes.len()).unwrap_or(i64::MAX) } else { self.tally.succeeded };
+        let done = if self.spec.indexed { count(&self.tally.indexes) + count(&self.tally.failed_indexes) } else { self.tally.succeeded };
         let wanted = match self.spec.completions {
             Some(completions) => (completions - done).clamp(0, self.spec.parallelism),
             None if self.tally.succeeded > 0 => running,
@@ -275,25 +253,49 @@ impl Step<'_> {
             }
             return;
         }
-        let until = [self.retry_at(), failure.map(|f| f.until)].into_iter().flatten().max();
+        let retry = if self.spec.limit_per_index.is_some() { None } else { self.retry_at(None) };
+        let until = [retry, failure.map(|f| f.until)].into_iter().flatten().max();
         if let Some(until) = until.filter(|u| *u > self.now && running < wanted) {
             return plan.wake_at(until);
         }
-        let mut free = (0..self.spec.completions.unwrap_or(0))
-            .filter(|i| !self.tally.indexes.contains(i) && !active.iter().any(|p| p.annotation(INDEX) == Some(&i.to_string())));
-        for _ in running..wanted.min(running + 500) {
+        let ends = |i: &i64| self.tally.indexes.contains(i) || self.tally.failed_indexes.contains(i);
+        let mut free = Vec::new();
+        for index in (0..self.spec.completions.unwrap_or(0)).filter(|i| self.spec.indexed && !ends(i)) {
+            let waits = if self.spec.limit_per_index.is_some() { self.retry_at(Some(index)) } else { None };
+            match waits.filter(|at| *at > self.now) {
+                Some(at) => plan.wake_at(at),
+                None if active.iter().any(|p| index_of(p) == Some(index)) => {}
+                None => free.push(index),
+            }
+        }
+        let mut free = free.into_iter();
+        for _ in running + stopping..wanted.min(running + 500) {
             let index = if self.spec.indexed { free.next() } else { None };
+            if self.spec.indexed && index.is_none() {
+                return;
+            }
             plan.create(self.pod(index), Some(Note::normal("SuccessfulCreate", "Created pod: {name}")));
         }
     }
 
-    /// After failures the next pod waits: 10 s, doubled with each one, at most 10 minutes.
-    fn retry_at(&self) -> Option<Timestamp> {
-        let failed = self.members.iter().filter(|p| p.str_at("/status/phase") == "Failed");
-        let ended = |p: &Arc<Object>| parse_time(p.str_at("/status/containerStatuses/0/state/terminated/finishedAt"));
-        let last = failed.filter_map(ended).max()?;
-        let doublings = u32::try_from((self.tally.failed - 1).clamp(0, 6)).unwrap_or(0);
+    /// After failures (of one index) the next pod waits: 10 s, doubled with each one, at most 10 minutes.
+    fn retry_at(&self, index: Option<i64>) -> Option<Timestamp> {
+        let failed = self.members.iter().filter(|p| p.str_at("/status/phase") == "Failed" && (index.is_none() || index_of(p) == index));
+        let ended = |p: &Object| parse_time(p.str_at("/status/containerStatuses/0/state/terminated/finishedAt"));
+        let (last, pod) = failed.filter_map(|p| Some((ended(p)?, p))).max_by_key(|(at, _)| *at)?;
+        let before = if index.is_some() { noted(pod, FAILURES) } else { self.tally.failed - 1 };
+        let doublings = u32::try_from(before.clamp(0, 6)).unwrap_or(0);
         Some(after(last, (10 << doublings).min(600)))
+    }
+
+    /// How often pods of an index have failed, and how often that was ignored.
+    fn failures_of(&self, index: i64) -> (i64, i64) {
+        let failed = self.members.iter().filter(|p| index_of(p) == Some(index) && has_failed(&self.spec, p));
+        let counts = failed.map(|p| {
+            let ignored = policy::judge(self.spec.job, p) == Verdict::Ignore;
+            (noted(p, FAILURES) + i64::from(!ignored), noted(p, IGNORED) + i64::from(ignored))
+        });
+        counts.max().unwrap_or((0, 0))
     }
 
     fn pod(&self, index: Option<i64>) -> Object {
@@ -308,6 +310,14 @@ impl Step<'_> {
         if let Some(index) = index {
             pod.set_annotation(INDEX, &index.to_string());
             pod.set_label(INDEX, &index.to_string());
+            if self.spec.limit_per_index.is_some() {
+                let (counted, ignored) = self.failures_of(index);
+                pod.set_annotation(FAILURES, &counted.to_string());
+                if ignored > 0 {
+                    pod.set_annotation(IGNORED, &ignored.to_string());
+                }
+            }
+            name_index(&mut pod, &format!("{}-{index}", job.name()));
         }
         let mut finalizers = pod.finalizers();
         finalizers.push(TRACKING.into());
@@ -320,10 +330,11 @@ impl Step<'_> {
         let Some(target) = find_condition(&self.list, from).cloned() else { return };
         let (reason, message) = (text(&target, "reason"), text(&target, "message"));
         self.set(to, true, reason, message);
-        self.notes.push(match reason {
-            "CompletionsReached" => Note::normal("Completed", "Job completed"),
-            "DeadlineExceeded" => Note::warning("DeadlineExceeded", message),
-            _ => Note::warning("BackoffLimitExceeded", message),
+        const REASONS: [&str; 5] =
+            ["DeadlineExceeded", "BackoffLimitExceeded", "PodFailurePolicy", "FailedIndexes", "MaxFailedIndexesExceeded"];
+        self.notes.push(match REASONS.iter().find(|r| **r == reason) {
+            Some(reason) => Note::warning(reason, message),
+            None => Note::normal("Completed", "Job completed"),
         });
     }
 
@@ -340,7 +351,10 @@ impl Step<'_> {
             status.insert("startTime".into(), start.into());
         }
         if self.spec.indexed && !self.tally.indexes.is_empty() {
-            status.insert("completedIndexes".into(), print_indexes(&self.tally.indexes).into());
+            status.insert("completedIndexes".into(), indexes::print(&self.tally.indexes).into());
+        }
+        if self.spec.limit_per_index.is_some() {
+            status.insert("failedIndexes".into(), indexes::print(&self.tally.failed_indexes).into());
         }
         let done = find_condition(&self.list, "Complete").map(|c| text(c, "lastTransitionTime").to_owned());
         if let Some(at) = done {
@@ -378,14 +392,21 @@ fn expire(plan: &mut Plan, spec: &Spec<'_>, now: Timestamp) {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn count(set: &BTreeSet<i64>) -> i64 {
+    i64::try_from(set.len()).unwrap_or(i64::MAX)
+}
 
-    #[test]
-    fn indexes_are_read_and_printed_as_ranges() {
-        for text in ["", "0", "0,1", "0-2,5", "1-3,7,8,10-12"] {
-            assert_eq!(print_indexes(&parse_indexes(text)), text);
+/// Tells a pod its index: as its host name, and its containers by a variable.
+fn name_index(pod: &mut Object, hostname: &str) {
+    const VARIABLE: &str = "JOB_COMPLETION_INDEX";
+    let spec = map_entry(&mut pod.0, "spec");
+    spec.insert("hostname".into(), hostname.into());
+    for list in ["initContainers", "containers"] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut) {
+            let env = container.entry("env").or_insert_with(|| json!([]));
+            if let Some(env) = env.as_array_mut().filter(|l| !l.iter().any(|v| text(v, "name") == VARIABLE)) {
+                env.push(json!({"name": VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": format!("metadata.labels['{INDEX}']")}}}));
+            }
         }
     }
 }

@@ -1,0 +1,111 @@
+//! Nobody gives away rights that he does not have: the check on writes of roles and bindings.
+//!
+//! Main function: [`check`], called with the object as it would be stored and the one that it replaces.
+
+use super::attributes::{Attributes, forbidden};
+use super::policy::{GROUP, Policy, together};
+use super::rules::{Rule, missing, quoted_list};
+use super::user::UserInfo;
+use crate::status::Status;
+use serde_json::Value;
+use tiphys_apimachinery::Object;
+
+/// A write of a role or binding.
+pub struct Write {
+    pub user: UserInfo,
+    /// The plural name.
+    pub resource: String,
+    pub namespace: String,
+    /// Of the URL: empty for a create.
+    pub name: String,
+}
+
+pub fn check(policy: &Policy, write: &Write, new: &Object, old: Option<&Object>) -> Result<(), Status> {
+    if write.user.is_master() || old.is_some_and(|old| only_collected(new, old)) {
+        return Ok(());
+    }
+    if write.resource.ends_with("bindings") { check_binding(policy, write, new) } else { check_role(policy, write, new, old) }
+}
+
+/// Whether nothing changes but what garbage collection needs.
+fn only_collected(new: &Object, old: &Object) -> bool {
+    let plain = |o: &Object| {
+        let mut copy = o.clone();
+        for field in ["ownerReferences", "finalizers", "managedFields", "resourceVersion", "selfLink"] {
+            copy.metadata_mut().remove(field);
+        }
+        copy
+    };
+    plain(new) == plain(old)
+}
+
+fn may(policy: &Policy, write: &Write, verb: &str, group: &str, resource: &str, name: &str) -> bool {
+    let asked = Attributes {
+        is_resource: true,
+        verb: verb.to_owned(),
+        group: group.to_owned(),
+        resource: resource.to_owned(),
+        name: name.to_owned(),
+        namespace: write.namespace.clone(),
+        ..Attributes::default()
+    };
+    policy.authorize(&write.user, &asked).0
+}
+
+fn check_role(policy: &Policy, write: &Write, new: &Object, old: Option<&Object>) -> Result<(), Status> {
+    if may(policy, write, "escalate", GROUP, &write.resource, &write.name) {
+        return Ok(());
+    }
+    let refuse = |why: String| Err(forbidden(GROUP, &write.resource, new.name(), &why));
+    if let Some(why) = not_held(policy, write, &Rule::list(new.pointer("/rules"))) {
+        return refuse(why);
+    }
+    // What is gathered later can be anything.
+    let gathers = |o: &Object| o.pointer("/aggregationRule/clusterRoleSelectors").and_then(Value::as_array).is_some_and(|l| !l.is_empty());
+    if gathers(new) || old.is_some_and(gathers) {
+        let star = || vec!["*".to_owned()];
+        let everything = [
+            Rule { verbs: star(), groups: star(), resources: star(), ..Rule::default() },
+            Rule { verbs: star(), urls: star(), ..Rule::default() },
+        ];
+        if not_held(policy, write, &everything).is_some() {
+            return refuse("must have cluster-admin privileges to use the aggregationRule".to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn check_binding(policy: &Policy, write: &Write, new: &Object) -> Result<(), Status> {
+    let (kind, name) = (new.str_at("/roleRef/kind"), new.str_at("/roleRef/name"));
+    let group = if new.str_at("/roleRef/apiGroup").is_empty() { GROUP } else { new.str_at("/roleRef/apiGroup") };
+    let resource = match kind {
+        "ClusterRole" => "clusterroles",
+        "Role" => "roles",
+        // Validation will refuse it.
+        other => return Err(Status::internal(format!("unsupported role reference kind: {other:?}"))),
+    };
+    if may(policy, write, "bind", group, resource, name) {
+        return Ok(());
+    }
+    let rules = policy.role(kind, name, &write.namespace).map_err(|m| Status::not_found(GROUP, m.kind, &m.name))?;
+    match not_held(policy, write, rules) {
+        Some(why) => Err(forbidden(GROUP, &write.resource, new.name(), &why)),
+        None => Ok(()),
+    }
+}
+
+/// What the writer would give away without having it.
+fn not_held(policy: &Policy, write: &Write, rules: &[Rule]) -> Option<String> {
+    let (held, wrong) = policy.rules_for(&write.user, &write.namespace);
+    let lines = missing(&held, rules);
+    if lines.is_empty() {
+        return None;
+    }
+    let (name, groups) = (super::attributes::quoted(&write.user.name), quoted_list(&write.user.groups));
+    let mut text =
+        format!("user {name} (groups={groups}) is attempting to grant RBAC permissions not currently held:\n{}", lines.join("\n"));
+    if !wrong.is_empty() {
+        text.push_str(&format!("; resolution errors: {}", together(&wrong)));
+    }
+    Some(text)
+}

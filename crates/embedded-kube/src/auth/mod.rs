@@ -1,0 +1,129 @@
+//! Who calls, and what they may do: tokens, service accounts, impersonation, roles.
+//!
+//! Main type: [`Auth`]. Requests over the socket are admitted here before anything of their body is read; the in-process router
+//! does not ask. It knows URLs and headers, not what the handlers do.
+
+mod attributes;
+mod authenticate;
+mod bootstrap;
+mod controller;
+mod escalation;
+mod impersonate;
+pub mod jwt;
+mod policy;
+mod rules;
+mod user;
+
+pub use attributes::{Attributes, forbidden};
+pub use bootstrap::make_defaults;
+pub use controller::run;
+pub use policy::{GROUP as RBAC_GROUP, Policy, together};
+pub use rules::Rule;
+pub use user::{TokenUser, UserInfo};
+
+use crate::catalog::Resource;
+use crate::registry::{Guard, Registry};
+use crate::status::Status;
+use authenticate::StaticTokens;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use jwt::Signer;
+use std::sync::{Arc, RwLock};
+use tiphys_apimachinery::Object;
+
+/// The type of Secrets that carry a token.
+pub const TOKEN_SECRET: &str = "kubernetes.io/service-account-token";
+
+/// The user of a request, put into its extensions. Without it the caller is in the same process and may do everything.
+#[derive(Clone, Debug)]
+pub struct Caller(pub Arc<UserInfo>);
+
+/// Authentication and authorization of one server.
+pub struct Auth {
+    pub(crate) registry: Registry,
+    pub(crate) signer: Signer,
+    tokens: StaticTokens,
+    /// With the number of role changes that it has seen.
+    policy: RwLock<(u64, Arc<Policy>)>,
+}
+
+impl Auth {
+    pub fn new(registry: Registry, signer: Signer, users: impl IntoIterator<Item = TokenUser>) -> Self {
+        Self { registry, signer, tokens: StaticTokens::new(users), policy: RwLock::new((u64::MAX, Arc::default())) }
+    }
+
+    /// The roles and bindings as they are now.
+    pub fn policy(&self) -> Arc<Policy> {
+        let now = self.registry.role_changes();
+        {
+            let kept = self.policy.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+            if kept.0 == now {
+                return kept.1.clone();
+            }
+        }
+        let mut kept = self.policy.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // Read again: what changes while the policy is read belongs to the next one.
+        let now = self.registry.role_changes();
+        if kept.0 != now {
+            *kept = (now, Arc::new(Policy::read(&self.registry, &kept.1)));
+        }
+        kept.1.clone()
+    }
+
+    pub fn authorize(&self, user: &UserInfo, asked: &Attributes) -> (bool, String) {
+        if user.is_master() { (true, String::new()) } else { self.policy().authorize(user, asked) }
+    }
+
+    /// Who the request is from, when that one may do what it asks for.
+    pub fn admit(&self, parts: &Parts) -> Result<Caller, Status> {
+        let user = match bearer(&parts.headers) {
+            None => Arc::new(UserInfo::anonymous()),
+            Some(token) => self.authenticate(token, &Self::own_audience()).map_err(|_| Status::unauthorized())?.0,
+        };
+        self.admit_as(user, parts)
+    }
+
+    /// The same for a caller who is known.
+    pub fn admit_as(&self, user: Arc<UserInfo>, parts: &Parts) -> Result<Caller, Status> {
+        let asked = Attributes::of(parts);
+        let user = match impersonate::impersonate(&self.policy(), &user, &parts.headers, &asked)? {
+            Some(other) => Arc::new(other),
+            None => user,
+        };
+        let (allowed, reason) = self.authorize(&user, &asked);
+        if allowed { Ok(Caller(user)) } else { Err(asked.forbidden(&user.name, &reason)) }
+    }
+
+    /// The check on a write of roles and bindings; nothing for other resources and for those who may do everything.
+    pub fn guard(self: &Arc<Self>, user: &Arc<UserInfo>, resource: &Resource, namespace: &str, name: &str) -> Guard {
+        if resource.group != RBAC_GROUP || user.is_master() {
+            return Guard::default();
+        }
+        let write = escalation::Write {
+            user: (**user).clone(),
+            resource: resource.resource.clone(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        };
+        let auth = self.clone();
+        Guard::new(move |new: &Object, old: Option<&Object>| escalation::check(&auth.policy(), &write, new, old))
+    }
+}
+
+/// The token of `Authorization: Bearer …`. Another scheme is as good as none.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    // Bytes that are no text are nobody's token.
+    let Ok(value) = headers.get(AUTHORIZATION)?.to_str() else { return Some("") };
+    let (scheme, token) = value.trim().split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// A value of a Secret.
+fn decode_data(secret: &Object, key: &str) -> Option<Vec<u8>> {
+    let text = secret.0.get("data")?.get(key)?.as_str()?;
+    STANDARD.decode(text).ok()
+}

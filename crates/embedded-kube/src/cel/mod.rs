@@ -1,0 +1,82 @@
+//! The expression language of validation rules and admission policies (CEL): read, checked, computed within a budget.
+//!
+//! Main types: [`Env`] (the variables and their types), [`Program`]. It knows schemas ([`declare`], [`rules`]), no registry.
+//! It is our own and not a library: libraries to be had check no types, have no budget and not Kubernetes' messages.
+
+mod ast;
+mod check;
+pub mod declare;
+pub mod estimate;
+mod eval;
+mod functions;
+mod kinds;
+mod lexer;
+mod library;
+mod lists;
+mod literals;
+mod macros;
+mod parser;
+pub mod rules;
+mod strings;
+#[cfg(test)]
+mod tests;
+mod time;
+pub mod types;
+pub mod value;
+
+use ast::Expr;
+pub use check::Env;
+pub use eval::{COST_TEXT, EvalError};
+use lexer::Issue;
+use types::Type;
+use value::Value;
+
+/// An expression that has been checked.
+#[derive(Debug)]
+pub struct Program {
+    expr: Expr,
+    pub ty: Type,
+}
+
+impl Program {
+    /// What is wrong is said as the real library says it.
+    pub fn compile(env: &Env, source: &str) -> Result<Self, String> {
+        let chars: Vec<char> = source.chars().collect();
+        let mut expr = parser::parse(&chars).map_err(|issues| shown(&issues, source))?;
+        let ty = check::check(env, &mut expr).map_err(|issues| shown(&issues, source))?;
+        Ok(Self { expr, ty })
+    }
+
+    /// Whether the expression looks at a variable.
+    pub fn uses(&self, variable: &str) -> bool {
+        let mut found = false;
+        self.expr.visit(&mut |e| found |= e.as_ident() == Some(variable));
+        found
+    }
+
+    /// The value, and what it cost.
+    pub fn run(&self, vars: &dyn Fn(&str) -> Option<Value>, limit: u64) -> (Result<Value, EvalError>, u64) {
+        let mut evaluator = eval::Evaluator::new(vars, limit);
+        let result = evaluator.eval(&self.expr);
+        (result, evaluator.cost)
+    }
+}
+
+/// `ERROR: <input>:1:6: …`, the line, and an arrow below it.
+fn shown(issues: &[Issue], source: &str) -> String {
+    let lines: Vec<&str> = source.split('\n').collect();
+    let mut parts = Vec::new();
+    for issue in issues {
+        let (mut line, mut column) = (0, issue.at);
+        while line + 1 < lines.len() && column > lines[line].chars().count() {
+            column -= lines[line].chars().count() + 1;
+            line += 1;
+        }
+        let snippet = lines.get(line).unwrap_or(&"").replace('\t', " ");
+        let wide = |c: char| c.len_utf8() > 1;
+        let dots: String = snippet.chars().take(column).map(|c| if wide(c) { '\u{ff0e}' } else { '.' }).collect();
+        let arrow = if snippet.chars().nth(column).is_some_and(wide) { '\u{ff3e}' } else { '^' };
+        parts.push(format!("ERROR: <input>:{}:{}: {}\n | {snippet}\n | {dots}{arrow}", line + 1, column + 1, issue.message));
+    }
+    parts.join("\n")
+}

@@ -1,0 +1,362 @@
+//! Reads expressions. Main function: [`parse`]. Macros are in [`super::macros`].
+
+use super::ast::{Expr, Kind, Literal};
+use super::lexer::{self, Issue, Token};
+use super::macros;
+
+/// Deeper nesting is refused.
+const MAX_DEPTH: usize = 120;
+/// Longer sources are refused; a definition is smaller anyway.
+const MAX_SOURCE: usize = 100_000;
+/// Names that no variable may have.
+pub const RESERVED: &[&str] = &[
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+const OPERAND: &str =
+    "expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+
+struct Parser {
+    tokens: Vec<Token>,
+    at: usize,
+    depth: usize,
+    issues: Vec<Issue>,
+}
+
+/// Nothing more can be read; the issue is noted.
+pub struct Stop;
+
+type Parsed<T = Expr> = Result<T, Stop>;
+
+/// The expression, or everything that is wrong with the text.
+pub fn parse(source: &[char]) -> Result<Expr, Vec<Issue>> {
+    if source.len() > MAX_SOURCE {
+        let message = format!("expression code point size exceeds limit: size: {}, limit {MAX_SOURCE}", source.len());
+        return Err(vec![Issue { at: 0, message }]);
+    }
+    let (tokens, issues) = lexer::tokens(source);
+    let mut parser = Parser { tokens, at: 0, depth: 0, issues };
+    let expr = parser.expr();
+    if let Ok(expr) = expr {
+        if parser.peek().kind != lexer::Kind::End {
+            let token = parser.peek().clone();
+            // One word too many is told from a wrong one.
+            let last = parser.tokens.get(parser.at + 1).is_none_or(|t| t.kind == lexer::Kind::End);
+            let word = if last { "extraneous" } else { "mismatched" };
+            parser.issues.push(Issue { at: token.at, message: format!("Syntax error: {word} input '{}' expecting <EOF>", token.text) });
+        }
+        if parser.issues.is_empty() {
+            return Ok(expr);
+        }
+    }
+    Err(parser.issues)
+}
+
+/// Binary operators by precedence, the loosest first.
+const LEVELS: &[&[(&str, &str)]] = &[
+    &[("||", "_||_")],
+    &[("&&", "_&&_")],
+    &[("==", "_==_"), ("!=", "_!=_"), ("<=", "_<=_"), (">=", "_>=_"), ("<", "_<_"), (">", "_>_"), ("in", "@in")],
+    &[("+", "_+_"), ("-", "_-_")],
+    &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")],
+];
+
+impl Parser {
+    fn peek(&self) -> &Token {
+        &self.tokens[self.at.min(self.tokens.len() - 1)]
+    }
+
+    fn is(&self, op: &str) -> bool {
+        matches!(self.peek().kind, lexer::Kind::Op(o) if o == op)
+    }
+
+    fn advance(&mut self) -> Token {
+        let token = self.peek().clone();
+        self.at += 1;
+        token
+    }
+
+    fn take(&mut self, op: &str) -> Option<usize> {
+        if self.is(op) { Some(self.advance().at) } else { None }
+    }
+
+    fn fail<T>(&mut self, at: usize, message: String) -> Parsed<T> {
+        self.issues.push(Issue { at, message });
+        Err(Stop)
+    }
+
+    fn expected<T>(&mut self, what: &str) -> Parsed<T> {
+        let token = self.peek().clone();
+        let begins = |t: &Token| match t.kind {
+            lexer::Kind::Op(op) => matches!(op, "[" | "{" | "(" | "." | "-" | "!"),
+            lexer::Kind::End => false,
+            _ => true,
+        };
+        let extra = what == OPERAND && self.tokens.get(self.at + 1).is_some_and(begins);
+        let word = if extra { "extraneous" } else { "mismatched" };
+        self.fail(token.at, format!("Syntax error: {word} input '{}' {what}", token.text))
+    }
+
+    fn need(&mut self, op: &str) -> Parsed<usize> {
+        match self.take(op) {
+            Some(at) => Ok(at),
+            None if self.peek().kind == lexer::Kind::End => {
+                let at = self.peek().at;
+                self.fail(at, format!("Syntax error: missing '{op}' at '<EOF>'"))
+            }
+            None => self.expected(&format!("expecting '{op}'")),
+        }
+    }
+
+    fn expr(&mut self) -> Parsed {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return self.fail(0, format!("expression recursion limit exceeded: {MAX_DEPTH}"));
+        }
+        let condition = self.binary(0)?;
+        let result = match self.take("?") {
+            None => condition,
+            Some(at) => {
+                let yes = self.binary(0)?;
+                self.need(":")?;
+                let no = self.expr()?;
+                Expr::call(at, "_?_:_", vec![condition, yes, no])
+            }
+        };
+        self.depth -= 1;
+        Ok(result)
+    }
+
+    fn binary(&mut self, level: usize) -> Parsed {
+        let Some(operators) = LEVELS.get(level) else { return self.unary() };
+        let mut left = self.binary(level + 1)?;
+        // A chain is a loop here, but a deep tree later.
+        let mut links = 0;
+        while let Some((op, name)) = operators.iter().find(|(op, _)| self.is(op)) {
+            let at = self.take(op).unwrap_or(0);
+            let right = self.binary(level + 1)?;
+            left = Expr::call(at, name, vec![left, right]);
+            links += 1;
+            if links > MAX_DEPTH * 2 {
+                return self.fail(at, format!("expression recursion limit exceeded: {}", MAX_DEPTH * 2));
+            }
+        }
+        Ok(left)
+    }
+
+    fn unary(&mut self) -> Parsed {
+        for (op, name) in [("!", "!_"), ("-", "-_")] {
+            let Some(at) = self.take(op) else { continue };
+            let mut times = 1;
+            while self.take(op).is_some() {
+                times += 1;
+            }
+            if op == "-"
+                && times == 1
+                && let lexer::Kind::Literal(Literal::Whole(n)) = self.peek().kind.clone()
+            {
+                self.advance();
+                let literal = Expr::new(at, Kind::Literal(Literal::Int((n as i64).wrapping_neg())));
+                return self.members(literal);
+            }
+            if op == "-"
+                && times == 1
+                && let lexer::Kind::Literal(Literal::Double(f)) = self.peek().kind.clone()
+            {
+                self.advance();
+                return self.members(Expr::new(at, Kind::Literal(Literal::Double(-f))));
+            }
+            let operand = self.member()?;
+            return Ok(if times % 2 == 1 { Expr::call(at, name, vec![operand]) } else { operand });
+        }
+        self.member()
+    }
+
+    fn member(&mut self) -> Parsed {
+        let primary = self.primary()?;
+        self.members(primary)
+    }
+
+    fn members(&mut self, mut expr: Expr) -> Parsed {
+        let mut links = 0;
+        loop {
+            links += 1;
+            if links > MAX_DEPTH {
+                return self.fail(expr.at, format!("expression recursion limit exceeded: {MAX_DEPTH}"));
+            }
+            if let Some(at) = self.take(".") {
+                let optional = self.take("?").is_some();
+                let name = self.identifier("no viable alternative")?;
+                if !optional && let Some(open) = self.take("(") {
+                    let args = self.arguments(")")?;
+                    expr = self.method(open, expr, name, args)?;
+                } else {
+                    expr = Expr::new(at, Kind::Select { operand: Box::new(expr), field: name, optional, test: false });
+                }
+            } else if let Some(at) = self.take("[") {
+                let optional = self.take("?").is_some();
+                let index = self.expr()?;
+                self.need("]")?;
+                expr = Expr::call(at, if optional { "_[?_]" } else { "_[_]" }, vec![expr, index]);
+            } else if self.is("{") && expr.qualified().is_some_and(|n| n.chars().any(|c| c.is_ascii_uppercase()) || n.contains('.')) {
+                let name = expr.qualified().unwrap_or_default();
+                let open = self.need("{")?;
+                expr = self.fields(open, name)?;
+            } else {
+                return Ok(expr);
+            }
+        }
+    }
+
+    fn fields(&mut self, open: usize, name: String) -> Parsed {
+        let mut fields = Vec::new();
+        while !self.is("}") {
+            let field = self.identifier("expecting IDENTIFIER")?;
+            self.need(":")?;
+            fields.push((field, self.expr()?));
+            if self.take(",").is_none() {
+                break;
+            }
+        }
+        self.need("}")?;
+        Ok(Expr::new(open, Kind::Struct(name, fields)))
+    }
+
+    fn identifier(&mut self, _what: &str) -> Parsed<String> {
+        match self.peek().kind.clone() {
+            lexer::Kind::Ident(name) => {
+                self.advance();
+                Ok(name)
+            }
+            lexer::Kind::Op("in") => {
+                let at = self.peek().at;
+                self.fail(at, "Syntax error: no viable alternative at input '.in'".into())
+            }
+            _ => self.expected("expecting IDENTIFIER"),
+        }
+    }
+
+    fn arguments(&mut self, end: &str) -> Parsed<Vec<Expr>> {
+        let mut args = Vec::new();
+        if self.take(end).is_some() {
+            return Ok(args);
+        }
+        loop {
+            args.push(self.expr()?);
+            if self.take(",").is_none() {
+                break;
+            }
+        }
+        self.need(end)?;
+        Ok(args)
+    }
+
+    fn expand(&mut self, found: Option<Result<Expr, Issue>>, otherwise: impl FnOnce() -> Expr) -> Parsed {
+        match found {
+            None => Ok(otherwise()),
+            Some(Ok(expr)) => Ok(expr),
+            Some(Err(issue)) => self.fail(issue.at, issue.message),
+        }
+    }
+
+    fn method(&mut self, open: usize, target: Expr, name: String, args: Vec<Expr>) -> Parsed {
+        let expanded = macros::method(open, &target, &name, &args);
+        self.expand(expanded, || Expr::new(open, Kind::Call { function: name, target: Some(Box::new(target)), args }))
+    }
+
+    fn primary(&mut self) -> Parsed {
+        let token = self.peek().clone();
+        match token.kind {
+            lexer::Kind::Literal(literal) => {
+                self.advance();
+                let literal = match literal {
+                    Literal::Whole(n) => match i64::try_from(n) {
+                        Ok(n) => Literal::Int(n),
+                        Err(_) => return self.fail(token.at, "invalid int literal".into()),
+                    },
+                    other => other,
+                };
+                Ok(Expr::new(token.at, Kind::Literal(literal)))
+            }
+            lexer::Kind::Ident(name) => {
+                self.advance();
+                self.named(token.at, name)
+            }
+            lexer::Kind::Op(".") => {
+                self.advance();
+                let name = self.identifier("expecting IDENTIFIER")?;
+                self.named(token.at + 1, name)
+            }
+            lexer::Kind::Op("(") => {
+                self.advance();
+                let inner = self.expr()?;
+                self.need(")")?;
+                Ok(inner)
+            }
+            lexer::Kind::Op("[") => {
+                self.advance();
+                self.list(token.at)
+            }
+            lexer::Kind::Op("{") => {
+                self.advance();
+                self.map(token.at)
+            }
+            _ => self.expected(OPERAND),
+        }
+    }
+
+    fn named(&mut self, at: usize, name: String) -> Parsed {
+        if let Some(open) = self.take("(") {
+            let args = self.arguments(")")?;
+            let expanded = macros::function(open, &name, &args);
+            return self.expand(expanded, || Expr::call(open, &name, args));
+        }
+        if RESERVED.contains(&name.as_str()) {
+            return self.fail(at, format!("reserved identifier: {name}"));
+        }
+        Ok(Expr::ident(at, &name))
+    }
+
+    fn list(&mut self, at: usize) -> Parsed {
+        let mut items = Vec::new();
+        while !self.is("]") {
+            let optional = self.take("?").is_some();
+            items.push((self.expr()?, optional));
+            if self.take(",").is_none() {
+                break;
+            }
+        }
+        self.need("]")?;
+        Ok(Expr::new(at, Kind::List(items)))
+    }
+
+    fn map(&mut self, at: usize) -> Parsed {
+        let mut entries = Vec::new();
+        while !self.is("}") {
+            let optional = self.take("?").is_some();
+            let key = self.expr()?;
+            self.need(":")?;
+            entries.push((key, self.expr()?, optional));
+            if self.take(",").is_none() {
+                break;
+            }
+        }
+        self.need("}")?;
+        Ok(Expr::new(at, Kind::Map(entries)))
+    }
+}

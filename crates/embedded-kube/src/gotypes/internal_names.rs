@@ -1,0 +1,80 @@
+//! Where Go's internal structs differ from the public ones: names that do not follow from the JSON name, and the order of fields.
+
+/// Go names of JSON fields.
+const NAMES: &[(&str, &str)] = &[
+    ("awsElasticBlockStore", "AWSElasticBlockStore"),
+    ("cephfs", "CephFS"),
+    ("chapAuthDiscovery", "DiscoveryCHAPAuth"),
+    ("chapAuthSession", "SessionCHAPAuth"),
+    ("csi", "CSI"),
+    ("fc", "FC"),
+    ("fsGroup", "FSGroup"),
+    ("fsGroupChangePolicy", "FSGroupChangePolicy"),
+    ("fsType", "FSType"),
+    ("gcePersistentDisk", "GCEPersistentDisk"),
+    ("gmsaCredentialSpec", "GMSACredentialSpec"),
+    ("gmsaCredentialSpecName", "GMSACredentialSpecName"),
+    ("grpc", "GRPC"),
+    ("iqn", "IQN"),
+    ("iscsi", "ISCSI"),
+    ("iscsiInterface", "ISCSIInterface"),
+    ("nfs", "NFS"),
+    ("os", "OS"),
+    ("pdName", "PDName"),
+    ("rbd", "RBD"),
+    ("seLinuxChangePolicy", "SELinuxChangePolicy"),
+    ("seLinuxOptions", "SELinuxOptions"),
+    ("sslEnabled", "SSLEnabled"),
+    ("storageos", "StorageOS"),
+    ("tcpSocket", "TCPSocket"),
+    ("tty", "TTY"),
+    ("wwids", "WWIDs"),
+];
+
+/// Names that differ in one struct only.
+const OF_STRUCT: &[(&str, &str, &str)] = &[
+    ("core/v1.AzureDiskVolumeSource", "diskURI", "DataDiskURI"),
+    ("core/v1.GlusterfsVolumeSource", "endpoints", "EndpointsName"),
+    ("core/v1.RBDVolumeSource", "image", "RBDImage"),
+    ("core/v1.RBDVolumeSource", "monitors", "CephMonitors"),
+    ("core/v1.RBDVolumeSource", "pool", "RBDPool"),
+    ("core/v1.RBDVolumeSource", "user", "RadosUser"),
+];
+
+/// Structs with their fields in another order. Some of a pod's fields are in its security context.
+const ORDER: &[(&str, &str)] = &[
+    (
+        "core/v1.PodSpec",
+        "volumes initContainers containers ephemeralContainers restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds dnsPolicy \
+         nodeSelector serviceAccountName automountServiceAccountToken nodeName securityContext imagePullSecrets hostname subdomain \
+         setHostnameAsFQDN affinity schedulerName tolerations hostAliases priorityClassName priority preemptionPolicy dnsConfig \
+         readinessGates runtimeClassName overhead enableServiceLinks topologySpreadConstraints os schedulingGates resourceClaims resources \
+         hostnameOverride schedulingGroup",
+    ),
+    (
+        "core/v1.PodSecurityContext",
+        "hostNetwork hostPID hostIPC shareProcessNamespace hostUsers seLinuxOptions windowsOptions runAsUser runAsGroup runAsNonRoot \
+         supplementalGroups supplementalGroupsPolicy fsGroup fsGroupChangePolicy sysctls seccompProfile appArmorProfile \
+         seLinuxChangePolicy",
+    ),
+    (
+        "core/v1.VolumeSource",
+        "hostPath emptyDir gcePersistentDisk awsElasticBlockStore gitRepo secret nfs iscsi glusterfs persistentVolumeClaim rbd quobyte \
+         flexVolume cinder cephfs flocker downwardAPI fc azureFile configMap vsphereVolume azureDisk photonPersistentDisk projected \
+         portworxVolume scaleIO storageos csi ephemeral image",
+    ),
+];
+
+/// The fields of a pod that are internally in its security context.
+pub const MOVED: [&str; 5] = ["hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers"];
+
+/// The Go name of a field, where it is not the JSON name with a capital.
+pub fn name(of: &str, field: &str) -> Option<&'static str> {
+    let own = OF_STRUCT.iter().find(|(name, json, _)| *name == of && *json == field).map(|(_, _, go)| *go);
+    own.or_else(|| NAMES.iter().find(|(json, _)| *json == field).map(|(_, go)| *go))
+}
+
+/// The fields of a struct in their order, where that is another one.
+pub fn order(of: &str) -> Option<impl Iterator<Item = &'static str>> {
+    ORDER.iter().find(|(name, _)| *name == of).map(|(_, fields)| fields.split_whitespace())
+}

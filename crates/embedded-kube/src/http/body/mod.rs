@@ -1,0 +1,298 @@
+//! Request bodies: size, media type, JSON or YAML, duplicate keys. Main function: [`read_object`].
+
+mod go_json;
+pub use go_json::syntax_error;
+
+use crate::gotypes;
+use crate::status::Status;
+use axum::body::Body;
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+use std::fmt;
+use tiphys_apimachinery::Object;
+use tiphys_gocompat::{json, yaml};
+
+/// As kube-apiserver's limit.
+const MAX_BODY: usize = 3 * 1024 * 1024;
+const MAX_DEPTH: usize = 200;
+const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// The whole body, up to the limit.
+pub async fn read(body: Body) -> Result<Bytes, Status> {
+    match Limited::new(body, MAX_BODY).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => Err(Status::too_large()),
+        Err(error) => Err(Status::bad_request(format!("unable to read the request body: {error}"))),
+    }
+}
+
+/// The media type without parameters, lower case.
+pub fn media_type(headers: &HeaderMap) -> String {
+    let value = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+    value.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
+}
+
+/// A document and the keys that appear twice in it, as findings.
+pub fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
+    match media_type(headers).as_str() {
+        "" | "application/json" | "*/*" => parse_json(bytes),
+        "application/yaml" | "text/yaml" | "application/x-yaml" => parse_yaml(bytes),
+        "application/vnd.kubernetes.protobuf" => {
+            let value = gotypes::decode(bytes).map_err(|e| Status::bad_request(format!("cannot read the protobuf body: {e}")))?;
+            Ok((value, Vec::new()))
+        }
+        _ => Err(Status::unsupported_media_type(ACCEPTED)),
+    }
+}
+
+/// A patch in JSON.
+pub fn parse_patch(bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
+    json(bytes).map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))
+}
+
+fn parse_json(bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
+    json(bytes).map_err(|error| Status::bad_request(format!("the object provided is unrecognized: {error}")))
+}
+
+/// Bytes that are no UTF-8, and halves of surrogate pairs, become replacement characters, as in Go. The error is Go's, too.
+fn json(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
+    match decode_json(bytes) {
+        Err(_) if std::str::from_utf8(bytes).is_err() => decode_json(&replace_invalid(bytes)),
+        Err(error) if error.contains("surrogate") || error.contains("hex escape") => decode_json(&replace_surrogates(bytes)),
+        other => other,
+    }
+}
+
+fn decode_json(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
+    let mut findings = Vec::new();
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let seed = Tree { path: Path::default(), findings: &mut findings };
+    let value = seed.deserialize(&mut reader).and_then(|v| reader.end().map(|()| v));
+    match value {
+        Ok(value) => Ok((value, findings)),
+        // What Go would take is nested deeper than is worth the memory, or has a number that nothing can hold.
+        Err(error) => Err(go_json::syntax_error(bytes).unwrap_or_else(|| {
+            if error.to_string().starts_with("recursion limit") { "exceeded max depth".to_owned() } else { error.to_string() }
+        })),
+    }
+}
+
+/// Every `\u` escape of a surrogate that is not one of a pair.
+fn replace_surrogates(bytes: &[u8]) -> Vec<u8> {
+    let unit = |at: usize| {
+        let digits = bytes.get(at..at + 6).filter(|e| e.starts_with(b"\\u")).and_then(|e| std::str::from_utf8(&e[2..]).ok())?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let step = match (unit(at), unit(at + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                out.extend_from_slice(b"\\ufffd");
+                at += 6;
+                continue;
+            }
+            _ if bytes[at] == b'\\' => 2,
+            _ => 1,
+        };
+        let end = (at + step).min(bytes.len());
+        out.extend_from_slice(&bytes[at..end]);
+        at = end;
+    }
+    out
+}
+
+fn replace_invalid(bytes: &[u8]) -> Vec<u8> {
+    let mut text = String::with_capacity(bytes.len() + 16);
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    text.into_bytes()
+}
+
+pub fn parse_yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
+    yaml(bytes).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))
+}
+
+/// The first document of a text. The error is Go's, as far as its parser's words are known.
+fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
+    // JSON is YAML, and clients send JSON as `application/apply-patch+yaml`; it is read faster as JSON.
+    if bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
+        && let Ok(found) = json(bytes)
+    {
+        return Ok(found);
+    }
+    let limits = yaml::Limits { bytes: MAX_BODY, depth: MAX_DEPTH, ..yaml::Limits::default() };
+    let text = yaml::decode_text(bytes, &limits).map_err(|e| go_yaml(&e))?;
+    let read = |duplicates| -> Result<Value, yaml::YamlError> {
+        let Some(first) = yaml::split_documents(&text, &limits)?.next() else { return Ok(Value::Null) };
+        yaml::parse_chunk(&first?, &mut limits.clone(), duplicates).map(|(value, _)| value)
+    };
+    match read(yaml::Duplicates::Refuse) {
+        Ok(value) => Ok((value, Vec::new())),
+        Err(error) if error.message.contains("already set in map") => {
+            let value = read(yaml::Duplicates::LastWins).map_err(|e| go_yaml(&e))?;
+            Ok((value, vec![format!("line {}: {}", error.line, error.message)]))
+        }
+        Err(error) => Err(go_yaml(&error)),
+    }
+}
+
+fn go_yaml(error: &yaml::YamlError) -> String {
+    let place = if error.line > 0 { format!("line {}: ", error.line) } else { String::new() };
+    let message = match error.message.as_str() {
+        "json: unsupported value: .nan" => return "json: unsupported value: NaN".to_owned(),
+        // Its limit is not ours, but the message is about the same document.
+        text if text.starts_with("exceeded max depth") || text == "recursion limit exceeded" => "exceeded max depth of 10000",
+        // It counts no line for these.
+        "mapping values are not allowed in this context" | "document contains excessive aliasing" => {
+            return format!("yaml: {}", error.message);
+        }
+        text => text,
+    };
+    format!("yaml: {place}{message}")
+}
+
+/// An object and the decoder's findings. `kind` is what the request is for; a null body is an empty one.
+pub fn read_object(kind: &str, headers: &HeaderMap, bytes: &[u8]) -> Result<(Object, Vec<String>), Status> {
+    let refuse = |why: String| {
+        Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({})", summary(bytes)))
+    };
+    let no_kind = |error: String| refuse(format!("couldn't get version/kind; json parse error: {error}"));
+    let (value, findings) = match media_type(headers).as_str() {
+        "" | "application/json" | "*/*" => json(bytes).map_err(no_kind)?,
+        "application/yaml" | "text/yaml" | "application/x-yaml" => yaml(bytes).map_err(refuse)?,
+        _ => parse(headers, bytes)?,
+    };
+    let value = if value.is_null() { Value::Object(Map::new()) } else { value };
+    let Value::Object(map) = value else {
+        return Err(no_kind(format!("json: cannot unmarshal {} into Go value of type {TYPE_META}", json::kind(&value))));
+    };
+    for field in ["apiVersion", "kind"] {
+        if let Some(other) = map.get(field).filter(|v| !v.is_string() && !v.is_null()) {
+            return Err(no_kind(format!("json: cannot unmarshal {} into Go struct field .{field} of type string", json::kind(other))));
+        }
+    }
+    Ok((Object(map), findings))
+}
+
+/// What Go reads kind and version into.
+const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+
+/// The beginning of a body, for messages: as text when it looks like an object, else as hexadecimal digits.
+fn summary(bytes: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    let part = &bytes[..bytes.len().min(SHOWN)];
+    let dots = if bytes.len() > SHOWN { " ..." } else { "" };
+    match bytes.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{dots}", String::from_utf8_lossy(part)),
+        Some(_) => format!("{}{dots}", part.iter().map(|b| format!("{b:02x}")).collect::<String>()),
+    }
+}
+
+/// The way to a value, for messages: `spec.containers[0].name`.
+#[derive(Clone, Default)]
+struct Path(String);
+
+impl Path {
+    fn key(&self, key: &str) -> Self {
+        if self.0.is_empty() { Self(key.to_owned()) } else { Self(format!("{}.{key}", self.0)) }
+    }
+}
+
+/// Builds a tree and notes duplicate keys (the last one wins, as in Go). Nulls inside maps are kept.
+struct Tree<'a> {
+    path: Path,
+    findings: &'a mut Vec<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Tree<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Tree<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, v: bool) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_f64<E>(self, v: f64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_string<E>(self, v: String) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        loop {
+            let path = Path(format!("{}[{}]", self.path.0, list.len()));
+            match seq.next_element_seed(Tree { path, findings: &mut *self.findings })? {
+                Some(value) => list.push(value),
+                None => return Ok(Value::Array(list)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let path = self.path.key(&key);
+            if map.contains_key(&key) {
+                self.findings.push(format!("duplicate field \"{}\"", path.0));
+            }
+            let value = access.next_value_seed(Tree { path, findings: &mut *self.findings })?;
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn duplicate_keys_are_found_with_their_path_and_the_last_wins() {
+        let (value, findings) = parse_json(br#"{"a":{"b":1,"b":2},"l":[{"x":1,"x":3}]}"#).expect("parses");
+        assert_eq!(value, json!({"a": {"b": 2}, "l": [{"x": 3}]}));
+        assert_eq!(findings, ["duplicate field \"a.b\"", "duplicate field \"l[0].x\""]);
+        assert!(parse_json(b"{\"a\":1} x").is_err());
+        let deep = "[".repeat(10_000);
+        assert!(parse_json(deep.as_bytes()).is_err());
+    }
+}

@@ -1,0 +1,134 @@
+//! The log of a pod: which lines of it, in which form, and following it until its container ends.
+//!
+//! Main function: [`get`]. What a container says is the log source's affair.
+
+use super::Call;
+use crate::registry::Registry;
+use crate::sim::Log;
+use crate::status::Status;
+use axum::body::{Body, Bytes};
+use http::{HeaderValue, Response, header::CONTENT_TYPE};
+use jiff::{SignedDuration, Timestamp};
+use std::{convert::Infallible, time::Duration};
+use tiphys_apimachinery::Object;
+
+/// How often a followed log is looked at.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What the request asks for.
+struct Wanted {
+    container: String,
+    previous: bool,
+    timestamps: bool,
+    since: Option<Timestamp>,
+    tail: Option<usize>,
+    limit: Option<usize>,
+}
+
+impl Wanted {
+    fn read(call: &Call<'_>) -> Result<Self, Status> {
+        let flag = |name: &str| matches!(call.query.get(name), Some("true" | "1"));
+        let size = |name: &str| Ok::<_, Status>(call.query.number(name)?.and_then(|n| usize::try_from(n).ok()));
+        let seconds = call.query.number("sinceSeconds")?;
+        let time = call.query.get("sinceTime").and_then(|t| t.parse().ok());
+        let now = call.registry().now();
+        Ok(Self {
+            container: call.query.get("container").unwrap_or("").to_owned(),
+            previous: flag("previous"),
+            timestamps: flag("timestamps"),
+            since: seconds.map(|s| now.saturating_sub(SignedDuration::from_secs(s)).unwrap_or(Timestamp::MIN)).or(time),
+            tail: size("tailLines")?,
+            limit: size("limitBytes")?,
+        })
+    }
+
+    fn line(&self, time: Timestamp, text: &str) -> String {
+        if self.timestamps { format!("{time:.9} {text}\n") } else { format!("{text}\n") }
+    }
+
+    /// The lines that are asked for, and how many there are in all.
+    fn text(&self, log: &Log) -> (String, usize) {
+        let from = self.tail.map_or(0, |tail| log.lines.len().saturating_sub(tail));
+        let wanted = log.lines[from..].iter().filter(|(time, _)| self.since.is_none_or(|since| *time >= since));
+        let mut text: String = wanted.map(|(time, line)| self.line(*time, line)).collect();
+        if let Some(limit) = self.limit {
+            text.truncate(text.floor_char_boundary(limit));
+        }
+        (text, log.lines.len())
+    }
+}
+
+/// `GET pods/NAME/log`.
+pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
+    let pod = call.registry().get_stored(&call.resource, &call.namespace, call.name())?.object();
+    let wanted = Wanted::read(call)?;
+    let read = call.shared.logs.clone();
+    let log = read(&pod, &wanted.container, wanted.previous, call.registry().now()).map_err(Status::bad_request)?;
+    let (text, seen) = wanted.text(&log);
+    let follows = matches!(call.query.get("follow"), Some("true" | "1")) && !wanted.previous;
+    let body = if !follows || log.ended { Body::from(text) } else { follow(call, &pod, wanted, text, seen) };
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    Ok(response)
+}
+
+/// A followed log: who, and how far it has been sent.
+struct Followed {
+    registry: Registry,
+    read: super::LogSource,
+    resource: std::sync::Arc<crate::catalog::Resource>,
+    namespace: String,
+    name: String,
+    uid: String,
+    wanted: Wanted,
+    seen: usize,
+    left: Option<usize>,
+}
+
+impl Followed {
+    /// What has been added; `None` when nothing will be any more.
+    fn more(&mut self) -> Option<String> {
+        let pod = self.registry.get_stored(&self.resource, &self.namespace, &self.name).ok()?.object();
+        if pod.uid() != self.uid || self.left == Some(0) {
+            return None;
+        }
+        let log = (self.read)(&pod, &self.wanted.container, false, self.registry.now()).ok()?;
+        // A restarted container begins again.
+        let from = if log.lines.len() < self.seen { 0 } else { self.seen };
+        let mut text: String = log.lines[from..].iter().map(|(time, line)| self.wanted.line(*time, line)).collect();
+        self.seen = log.lines.len();
+        if let Some(left) = &mut self.left {
+            text.truncate(text.floor_char_boundary(*left));
+            *left -= text.len();
+        }
+        if text.is_empty() && log.ended { None } else { Some(text) }
+    }
+}
+
+fn follow(call: &Call<'_>, pod: &Object, wanted: Wanted, text: String, seen: usize) -> Body {
+    let followed = Followed {
+        registry: call.registry().clone(),
+        read: call.shared.logs.clone(),
+        resource: call.resource.clone(),
+        namespace: call.namespace.clone(),
+        name: call.name().to_owned(),
+        uid: pod.uid().to_owned(),
+        left: wanted.limit.map(|limit| limit.saturating_sub(text.len())),
+        wanted,
+        seen,
+    };
+    let stream = futures::stream::unfold((followed, Some(text)), |(mut followed, first)| async move {
+        let text = match first {
+            Some(text) => text,
+            None => loop {
+                tokio::time::sleep(PAUSE).await;
+                match followed.more()? {
+                    text if text.is_empty() => {}
+                    text => break text,
+                }
+            },
+        };
+        Some((Ok::<_, Infallible>(Bytes::from(text)), (followed, None)))
+    });
+    Body::from_stream(stream)
+}

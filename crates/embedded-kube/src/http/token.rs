@@ -1,0 +1,145 @@
+//! `serviceaccounts/token`: a signed token of an account, for some time, perhaps bound to a pod, node or Secret.
+
+use super::{Call, body, json_response, with_warnings, write};
+use crate::auth::Auth;
+use crate::auth::jwt::{Bound, Claims, Ref};
+use crate::registry::meta;
+use crate::status::{Cause, Status};
+use crate::strategy;
+use axum::body::Body;
+use http::{Response, StatusCode};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tiphys_apimachinery::object::map_entry;
+use tiphys_apimachinery::{Gvk, Gvr, Object};
+
+const GROUP: &str = "authentication.k8s.io";
+const KIND: &str = "TokenRequest";
+const MIN_SECONDS: i64 = 600;
+const MAX_SECONDS: i64 = 1 << 32;
+const DEFAULT_SECONDS: i64 = 3_600;
+
+pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
+    let mut options = write::options(call)?;
+    let bytes = body::read(incoming).await?;
+    let (mut request, findings) = body::read_object("TokenRequest", &call.parts.headers, &bytes)?;
+    options.findings = findings;
+    let resource = subresource(call)?;
+    meta::check_scope(&resource, &call.namespace, &mut request)?;
+    let warnings = strategy::check_fields(&resource, &mut request, &options)?;
+    if !request.name().is_empty() && request.name() != call.name() {
+        let cause = Cause::invalid("metadata.name", &request.name().into(), "must match the service account name if specified");
+        return Err(Status::invalid(GROUP, KIND, call.name(), vec![cause]));
+    }
+    let account = call.registry().get_stored(&call.resource, &call.namespace, call.name())?;
+    if !request.uid().is_empty() && request.uid() != account.meta.uid {
+        let why = format!(
+            "the UID in the token request ({}) does not match the UID of the service account ({})",
+            request.uid(),
+            account.meta.uid
+        );
+        return Err(Status::conflict(GROUP, KIND, call.name(), &why));
+    }
+    let seconds = request.i64_at("/spec/expirationSeconds").unwrap_or(DEFAULT_SECONDS);
+    check_seconds(seconds)?;
+    let account = Ref { name: call.name().to_owned(), uid: account.meta.uid.clone() };
+    let mut bound = Bound { namespace: call.namespace.clone(), serviceaccount: account.clone(), ..Bound::default() };
+    if let Some(to) = request.pointer("/spec/boundObjectRef").filter(|r| !r.is_null()) {
+        bind(call, to, &mut bound)?;
+    }
+    let audiences = request.pointer("/spec/audiences").and_then(Value::as_array).filter(|l| !l.is_empty());
+    let audiences: Vec<String> =
+        audiences.map_or_else(Auth::own_audience, |l| l.iter().filter_map(|a| a.as_str().map(str::to_owned)).collect());
+    let now = call.registry().now();
+    let second = now.as_second();
+    let id = uuid::Uuid::new_v4().to_string();
+    let claims = Claims { audiences: audiences.clone(), not_before: second, expires: Some(second + seconds), id, bound, legacy: false };
+    let token = call.shared.auth.signer.sign(&claims, second).map_err(|e| Status::internal(format!("failed to generate token: {e}")))?;
+    let spec = map_entry(&mut request.0, "spec");
+    spec.insert("audiences".into(), json!(audiences));
+    spec.insert("expirationSeconds".into(), seconds.into());
+    spec.entry("boundObjectRef").or_insert(Value::Null);
+    let end = Timestamp::from_second(second + seconds).unwrap_or(Timestamp::MAX);
+    request.0.insert("status".into(), json!({"token": token, "expirationTimestamp": meta::timestamp(end)}));
+    let metadata = request.metadata_mut();
+    metadata.insert("name".into(), account.name.into());
+    metadata.insert("namespace".into(), call.namespace.clone().into());
+    metadata.insert("uid".into(), account.uid.into());
+    metadata.insert("creationTimestamp".into(), meta::timestamp(now).into());
+    let mut response = with_warnings(json_response(&request.into_value()), &warnings);
+    *response.status_mut() = StatusCode::CREATED;
+    Ok(response)
+}
+
+/// The kind that the subresource speaks, as if it were a resource.
+fn subresource(call: &Call<'_>) -> Result<crate::catalog::Resource, Status> {
+    let spoken = call.target.subresource.as_deref().and_then(|s| call.resource.subresource(s)).ok_or_else(Status::no_such_path)?;
+    let mut resource = (*call.resource).clone();
+    resource.group.clone_from(&spoken.group);
+    resource.version.clone_from(&spoken.version);
+    resource.kind.clone_from(&spoken.kind);
+    Ok(resource)
+}
+
+fn check_seconds(seconds: i64) -> Result<(), Status> {
+    let why = if seconds < MIN_SECONDS {
+        "may not specify a duration less than 10 minutes"
+    } else if seconds > MAX_SECONDS {
+        "may not specify a duration larger than 2^32 seconds"
+    } else {
+        return Ok(());
+    };
+    Err(Status::invalid(GROUP, KIND, "", vec![Cause::invalid("spec.expirationSeconds", &seconds.into(), why)]))
+}
+
+/// Looks up what the token depends on.
+fn bind(call: &Call<'_>, to: &Value, bound: &mut Bound) -> Result<(), Status> {
+    let word = |field: &str| to.get(field).and_then(Value::as_str).unwrap_or("");
+    let (name, kind) = (word("name"), word("kind"));
+    let registry = call.registry();
+    let get = |resource: &str, namespace: &str, name: &str| registry.get(&Gvr::new("", "v1", resource), namespace, name);
+    let reference = |o: &Object| Some(Ref { name: o.name().to_owned(), uid: o.uid().to_owned() });
+    let namespace = call.namespace.as_str();
+    let object = match (word("apiVersion"), kind) {
+        ("v1", "Pod") => {
+            let pod = get("pods", namespace, name)?;
+            if pod.str_at("/spec/serviceAccountName") != call.name() {
+                let account = call.name();
+                return Err(Status::bad_request(format!(
+                    "cannot bind token for serviceaccount {account:?} to pod running with different serviceaccount name."
+                )));
+            }
+            bound.pod = reference(&pod);
+            let node = pod.str_at("/spec/nodeName");
+            if !node.is_empty() {
+                let uid = get("nodes", "", node).map(|n| n.uid().to_owned()).unwrap_or_default();
+                bound.node = Some(Ref { name: node.to_owned(), uid });
+            }
+            pod
+        }
+        ("v1", "Node") => {
+            let node = get("nodes", "", name)?;
+            bound.node = reference(&node);
+            node
+        }
+        ("v1", "Secret") => {
+            let secret = get("secrets", namespace, name)?;
+            bound.secret = reference(&secret);
+            secret
+        }
+        (api_version, kind) => {
+            let gvk = Gvk::from_api_version(api_version, kind);
+            let (group, version) = (gvk.group, gvk.version);
+            return Err(Status::bad_request(format!("cannot bind token to object of type {group}/{version}, Kind={kind}")));
+        }
+    };
+    let uid = word("uid");
+    if !uid.is_empty() && uid != object.uid() {
+        let why = format!(
+            "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been deleted and then \
+             recreated"
+        );
+        return Err(Status::conflict("", kind, name, &why));
+    }
+    Ok(())
+}

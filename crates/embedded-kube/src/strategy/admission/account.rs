@@ -1,0 +1,160 @@
+//! The service account of a new pod: it must be there, its secrets are used to pull images, and its token is mounted.
+
+use super::{containers, forbidden, spec};
+use crate::catalog::Resource;
+use crate::registry::{Registry, WriteOptions};
+use crate::status::Status;
+use crate::strategy::validate::MIRROR;
+use crate::strategy::validate::formats::path_segment;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use tiphys_apimachinery::{Gvk, Gvr, Object};
+
+const DEFAULT: &str = "default";
+const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+const TOKEN_VOLUME: &str = "kube-api-access-";
+/// Only secrets that the account lists may be used.
+const ENFORCED: &str = "kubernetes.io/enforce-mountable-secrets";
+
+/// Fills in a new pod.
+pub fn admit(registry: &Registry, resource: &Resource, pod: &mut Object) -> Result<(), Status> {
+    if pod.annotation(MIRROR).is_some() {
+        return mirror(resource, pod);
+    }
+    let name = Some(pod.str_at("/spec/serviceAccountName")).filter(|n| !n.is_empty()).unwrap_or(DEFAULT).to_owned();
+    let namespace = pod.namespace().to_owned();
+    let Some(account) = find(registry, &namespace, &name) else {
+        let odd = path_segment(&name);
+        let why = match odd.is_empty() {
+            true => format!("serviceaccount \"{name}\" not found"),
+            false => format!("invalid resource name \"{name}\": [{}]", odd.join(", ")),
+        };
+        let why = format!("error looking up service account {namespace}/{name}: {why}");
+        return Err(forbidden(resource, pod, &why));
+    };
+    let fields = spec(pod);
+    fields.insert("serviceAccountName".into(), name.as_str().into());
+    fields.insert("serviceAccount".into(), name.into());
+    let wanted = [fields.get("automountServiceAccountToken"), account.0.get("automountServiceAccountToken")];
+    if wanted.into_iter().flatten().find_map(Value::as_bool).unwrap_or(true) {
+        mount_token(fields);
+    }
+    let pulls = account.0.get("imagePullSecrets").and_then(Value::as_array).filter(|list| !list.is_empty());
+    if let (true, Some(list)) = (is_empty(fields, "imagePullSecrets"), pulls) {
+        let names: Vec<Value> = list.iter().map(|s| json!({"name": s["name"]})).collect();
+        fields.insert("imagePullSecrets".into(), names.into());
+    }
+    if account.annotation(ENFORCED).is_some_and(|text| matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"))
+        && let Some(why) = foreign_secret(&account, pod)
+    {
+        return Err(forbidden(resource, pod, &why));
+    }
+    Ok(())
+}
+
+fn is_empty(map: &Map<String, Value>, key: &str) -> bool {
+    map.get(key).and_then(Value::as_array).is_none_or(Vec::is_empty)
+}
+
+/// A controller gives each namespace an account a moment after the namespace is made; the API server waits for it.
+fn find(registry: &Registry, namespace: &str, name: &str) -> Option<Arc<Object>> {
+    let gvr = Gvr::new("", "v1", "serviceaccounts");
+    if let Ok(found) = registry.get(&gvr, namespace, name) {
+        return Some(found);
+    }
+    if name != DEFAULT || !registry.has_controllers() {
+        return None;
+    }
+    let account = Object::skeleton(&Gvk::new("", "v1", "ServiceAccount"), namespace, name);
+    match registry.create(&gvr, namespace, account, &WriteOptions::manager("kube-controller-manager")) {
+        Ok(written) => Some(written.object),
+        Err(_) => registry.get(&gvr, namespace, name).ok(),
+    }
+}
+
+/// A mirror pod stands for one that a kubelet runs by itself: it has no account.
+fn mirror(resource: &Resource, pod: &Object) -> Result<(), Status> {
+    let volumes = pod.pointer("/spec/volumes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let tokens = |v: &Value| {
+        let sources = v.pointer("/projected/sources").and_then(Value::as_array);
+        sources.into_iter().flatten().any(|s| s["serviceAccountToken"].is_object())
+    };
+    let problem = match () {
+        () if !pod.str_at("/spec/serviceAccountName").is_empty() => "a mirror pod may not reference service accounts",
+        () if volumes.iter().any(|v| v["secret"].is_object()) => "a mirror pod may not reference secrets",
+        () if volumes.iter().any(tokens) => "a mirror pod may not use ServiceAccountToken volume projections",
+        () => return Ok(()),
+    };
+    Err(forbidden(resource, pod, problem))
+}
+
+/// The volume through which containers reach the API.
+fn mount_token(fields: &mut Map<String, Value>) {
+    let volumes = fields.get("volumes").and_then(Value::as_array);
+    let present = volumes.into_iter().flatten().filter_map(|v| v["name"].as_str()).find(|name| name.starts_with(TOKEN_VOLUME));
+    let present = present.map(str::to_owned);
+    let name = present.clone().unwrap_or_else(|| format!("{TOKEN_VOLUME}{}", crate::registry::meta::random_suffix()));
+    let mut mounted = false;
+    for list in ["initContainers", "containers"] {
+        for container in containers(fields, list) {
+            let mounts = container.entry("volumeMounts").or_insert_with(|| json!([]));
+            let Some(mounts) = mounts.as_array_mut() else { continue };
+            if !mounts.iter().any(|m| m["mountPath"] == TOKEN_PATH) {
+                mounts.push(json!({"name": name, "mountPath": TOKEN_PATH, "readOnly": true}));
+                mounted = true;
+            }
+        }
+    }
+    let volumes = fields.entry("volumes").or_insert_with(|| json!([]));
+    if let (true, None, Some(volumes)) = (mounted, present, volumes.as_array_mut()) {
+        let field = json!({"apiVersion": "v1", "fieldPath": "metadata.namespace"});
+        let sources = json!([
+            {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}},
+        ]);
+        volumes.push(json!({"name": name, "projected": {"defaultMode": 0o644, "sources": sources}}));
+    }
+}
+
+/// The first secret that the account does not list.
+fn foreign_secret(account: &Object, pod: &Object) -> Option<String> {
+    let listed = |field: &str, name: &Value| {
+        account.0.get(field).and_then(Value::as_array).into_iter().flatten().any(|entry| entry["name"] == *name)
+    };
+    let not_listed =
+        |what: String| format!("{what} is not allowed because service account {} does not reference that secret", account.name());
+    let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
+    for volume in list("/spec/volumes") {
+        let name = &volume["secret"]["secretName"];
+        if !name.is_null() && !listed("secrets", name) {
+            return Some(not_listed(format!("volume with secret.secretName={name}")));
+        }
+    }
+    for (pointer, word) in [("/spec/initContainers", "init container"), ("/spec/containers", "container")] {
+        for container in list(pointer) {
+            let of = container["name"].as_str().unwrap_or("").to_owned();
+            for variable in container["env"].as_array().into_iter().flatten() {
+                let name = &variable["valueFrom"]["secretKeyRef"]["name"];
+                if !name.is_null() && !listed("secrets", name) {
+                    let own = variable["name"].as_str().unwrap_or("");
+                    return Some(not_listed(format!("{word} {of} with envVar {own} referencing secret.secretName={name}")));
+                }
+            }
+            for source in container["envFrom"].as_array().into_iter().flatten() {
+                let name = &source["secretRef"]["name"];
+                if !name.is_null() && !listed("secrets", name) {
+                    return Some(not_listed(format!("{word} {of} with envFrom referencing secret.secretName={name}")));
+                }
+            }
+        }
+    }
+    for (i, secret) in list("/spec/imagePullSecrets").iter().enumerate() {
+        if !listed("imagePullSecrets", &secret["name"]) {
+            let (name, account) = (&secret["name"], account.name());
+            let rest = format!("is not allowed because service account {account} does not reference that imagePullSecret");
+            return Some(format!("imagePullSecrets[{i}].name={name} {rest}"));
+        }
+    }
+    None
+}

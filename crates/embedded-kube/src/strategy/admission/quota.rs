@@ -1,0 +1,154 @@
+//! ResourceQuotas: a write that would use more than a quota has left is refused, others are counted in the quota's status.
+//!
+//! Main function: [`charge`]. What is counted, and from when, a controller says in the quota's status.
+
+use super::forbidden;
+use super::usage::{Amounts, add, amounts, compute, in_scope, of};
+use crate::catalog::Resource;
+use crate::registry::{Part, Registry, WriteOptions};
+use crate::status::Status;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tiphys_apimachinery::object::map_entry;
+use tiphys_apimachinery::quantity::Quantity;
+use tiphys_apimachinery::{Gvr, Object};
+
+/// How often counting is tried again when somebody else changes the same quota.
+const ATTEMPTS: usize = 20;
+/// What a quota can demand of every container.
+const DEMANDED: [&str; 6] = ["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
+
+fn gvr() -> Gvr {
+    Gvr::new("", "v1", "resourcequotas")
+}
+
+/// The scopes of a quota, as selectors.
+fn scopes(quota: &Object) -> Vec<Value> {
+    let plain = quota.pointer("/spec/scopes").and_then(Value::as_array).into_iter().flatten();
+    let selectors = quota.pointer("/spec/scopeSelector/matchExpressions").and_then(Value::as_array).into_iter().flatten();
+    plain.map(|name| json!({"scopeName": name, "operator": "Exists"})).chain(selectors.cloned()).collect()
+}
+
+fn covers(quota: &Object, resource: &Resource, object: &Object) -> bool {
+    scopes(quota).iter().all(|scope| in_scope(resource, object, scope))
+}
+
+fn hard(quota: &Object, part: &str) -> Amounts {
+    amounts(quota.pointer(&format!("/{part}/hard")).unwrap_or(&Value::Null))
+}
+
+/// What the object adds to what is used; nothing for updates that only take less.
+fn added(resource: &Resource, object: &Object, old: Option<&Object>) -> Amounts {
+    let mut used = of(resource, object);
+    if let Some(old) = old {
+        let before = of(resource, old);
+        for (name, amount) in &mut used {
+            *amount = amount.minus(before.get(name).unwrap_or(&Quantity::ZERO));
+        }
+    }
+    used.retain(|_, amount| *amount > Quantity::ZERO);
+    used
+}
+
+/// Counts a write in the quotas of its namespace.
+pub fn charge(registry: &Registry, resource: &Resource, object: &Object, old: Option<&Object>, dry_run: bool) -> Result<(), Status> {
+    let updates_count = matches!(resource.table.as_str(), "/services" | "/persistentvolumeclaims");
+    if (old.is_some() && !updates_count) || resource.table == "/events" {
+        return Ok(());
+    }
+    for quota in registry.list(&gvr(), Some(object.namespace()))? {
+        let limits = hard(&quota, "status");
+        if !covers(&quota, resource, object) {
+            continue;
+        }
+        let delta: Amounts = added(resource, object, old).into_iter().filter(|(name, _)| limits.contains_key(name)).collect();
+        if resource.table == "/pods"
+            && let Some(missing) = not_said(&limits, object)
+        {
+            return Err(forbidden(resource, object, &format!("failed quota: {}: must specify {missing}", quota.name())));
+        }
+        if !delta.is_empty() {
+            take(registry, resource, object, (quota, delta), dry_run)?;
+        }
+    }
+    Ok(())
+}
+
+/// Requests and limits that the quota counts and a container does not have.
+fn not_said(limits: &Amounts, pod: &Object) -> Option<String> {
+    let demanded: Vec<&str> = DEMANDED.into_iter().filter(|name| limits.contains_key(*name)).collect();
+    let own = pod.pointer("/spec/resources").and_then(Value::as_object);
+    if demanded.is_empty() || own.is_some_and(|r| r.contains_key("requests") || r.contains_key("limits")) {
+        return None;
+    }
+    let mut missing: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for list in ["/spec/containers", "/spec/initContainers"] {
+        for container in pod.pointer(list).and_then(Value::as_array).into_iter().flatten() {
+            let said = compute(&amounts(&container["resources"]["requests"]), &amounts(&container["resources"]["limits"]));
+            for name in demanded.iter().filter(|name| !said.contains_key(**name)) {
+                missing.entry(name).or_default().insert(container["name"].as_str().unwrap_or("").to_owned());
+            }
+        }
+    }
+    let list = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(",");
+    let parts: Vec<String> = missing.into_iter().map(|(name, containers)| format!("{name} for: {}", list(containers))).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn print(all: &Amounts, names: &[&String]) -> String {
+    let held = names.iter().map(|name| (name, all.get(*name).copied().unwrap_or(Quantity::ZERO)));
+    held.map(|(name, amount)| format!("{name}={amount}")).collect::<Vec<_>>().join(",")
+}
+
+/// Adds to a quota's status, or refuses.
+fn take(
+    registry: &Registry,
+    resource: &Resource,
+    object: &Object,
+    (mut quota, delta): (Arc<Object>, Amounts),
+    dry_run: bool,
+) -> Result<(), Status> {
+    for _ in 0..ATTEMPTS {
+        let (limits, used) = (hard(&quota, "status"), amounts(quota.pointer("/status/used").unwrap_or(&Value::Null)));
+        let mut next = used.clone();
+        add(&mut next, &delta);
+        let exceeded: Vec<&String> = delta.keys().filter(|name| next.get(*name) > limits.get(*name)).collect();
+        if !exceeded.is_empty() {
+            let (requested, used, limited) = (print(&delta, &exceeded), print(&used, &exceeded), print(&limits, &exceeded));
+            let why = format!("exceeded quota: {}, requested: {requested}, used: {used}, limited: {limited}", quota.name());
+            return Err(forbidden(resource, object, &why));
+        }
+        if dry_run || set_used(registry, &quota, &limits, &next)? {
+            return Ok(());
+        }
+        quota = match registry.get(&gvr(), object.namespace(), quota.name()) {
+            Ok(found) => found,
+            Err(status) if status.is_not_found() => return Ok(()),
+            Err(status) => return Err(status),
+        };
+    }
+    Err(Status::conflict(
+        "",
+        "resourcequotas",
+        quota.name(),
+        "the object has been modified; please apply your changes to the latest version and try again",
+    ))
+}
+
+/// Whether the status could be written; not when the quota has changed.
+fn set_used(registry: &Registry, quota: &Object, limits: &Amounts, used: &Amounts) -> Result<bool, Status> {
+    let print =
+        |all: &Amounts| -> Map<String, Value> { all.iter().map(|(name, amount)| (name.clone(), amount.to_string().into())).collect() };
+    let mut next = quota.clone();
+    let status = map_entry(&mut next.0, "status");
+    status.insert("hard".into(), print(limits).into());
+    status.insert("used".into(), print(used).into());
+    let options = WriteOptions::manager("kube-apiserver");
+    match registry.update_part(&gvr(), quota.namespace(), next, Part::Status, &options) {
+        Ok(_) => Ok(true),
+        Err(status) if status.is_conflict() => Ok(false),
+        Err(status) if status.is_not_found() => Ok(true),
+        Err(status) => Err(status),
+    }
+}

@@ -1,0 +1,133 @@
+//! What an object uses of the things that quotas and limits count. Functions of one object; they know no registry.
+
+use crate::catalog::Resource;
+use crate::strategy::validate::aggregate;
+pub use crate::strategy::validate::{Amounts, add};
+use serde_json::Value;
+use tiphys_apimachinery::Object;
+use tiphys_apimachinery::quantity::Quantity;
+
+/// Kinds that quotas name without `count/`.
+const NAMED: [&str; 7] =
+    ["configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services"];
+
+fn number(n: usize) -> Quantity {
+    n.to_string().parse().unwrap_or(Quantity::ZERO)
+}
+
+/// A map of amounts.
+pub fn amounts(value: &Value) -> Amounts {
+    let parsed = |(name, amount): (&String, &Value)| Some((name.clone(), amount.as_str()?.parse().ok()?));
+    value.as_object().into_iter().flatten().filter_map(parsed).collect()
+}
+
+/// Requests or limits of a pod: those of its containers, or its own where it says them.
+pub fn of_pod(pod: &Object, kind: &str) -> Amounts {
+    let Some(spec) = pod.pointer("/spec") else { return Amounts::new() };
+    let mut sum = aggregate(spec, kind);
+    let own = amounts(spec.pointer(&format!("/resources/{kind}")).unwrap_or(&Value::Null));
+    sum.extend(own.into_iter().filter(|(name, _)| matches!(name.as_str(), "cpu" | "memory")));
+    sum
+}
+
+/// What an object of a kind uses.
+pub fn of(resource: &Resource, object: &Object) -> Amounts {
+    let count = if resource.group.is_empty() { resource.resource.clone() } else { format!("{}.{}", resource.resource, resource.group) };
+    let mut used = Amounts::from([(format!("count/{count}"), number(1))]);
+    if resource.group.is_empty() && NAMED.contains(&resource.resource.as_str()) {
+        used.insert(resource.resource.clone(), number(1));
+    }
+    match resource.table.as_str() {
+        // Pods that have ended use nothing but their place in the store.
+        "/pods" if matches!(object.str_at("/status/phase"), "Succeeded" | "Failed") => drop(used.remove("pods")),
+        "/pods" => used.extend(compute(&of_pod(object, "requests"), &of_pod(object, "limits"))),
+        "/services" => used.extend(service(object)),
+        "/persistentvolumeclaims" => used.extend(claim(object)),
+        _ => {}
+    }
+    used
+}
+
+/// The names under which quotas count requests and limits.
+pub fn compute(requests: &Amounts, limits: &Amounts) -> Amounts {
+    let mut used = Amounts::new();
+    for (name, amount) in requests {
+        if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-") {
+            used.insert(name.clone(), *amount);
+            used.insert(format!("requests.{name}"), *amount);
+        } else if name.contains('/') {
+            used.insert(format!("requests.{name}"), *amount);
+        }
+    }
+    for name in ["cpu", "memory", "ephemeral-storage"] {
+        if let Some(amount) = limits.get(name) {
+            used.insert(format!("limits.{name}"), *amount);
+        }
+    }
+    used
+}
+
+fn service(object: &Object) -> Amounts {
+    let ports = object.pointer("/spec/ports").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let (nodes, balancers) = match object.str_at("/spec/type") {
+        "NodePort" => (ports.len(), 0),
+        "LoadBalancer" if object.pointer("/spec/allocateLoadBalancerNodePorts") == Some(&Value::Bool(false)) => {
+            (ports.iter().filter(|p| p["nodePort"].as_i64().unwrap_or(0) != 0).count(), 1)
+        }
+        "LoadBalancer" => (ports.len(), 1),
+        _ => (0, 0),
+    };
+    Amounts::from([("services.nodeports".into(), number(nodes)), ("services.loadbalancers".into(), number(balancers))])
+}
+
+fn claim(object: &Object) -> Amounts {
+    let mut used = Amounts::new();
+    let class = object.str_at("/spec/storageClassName");
+    let of_class = |word: &str| format!("{class}.storageclass.storage.k8s.io/{word}");
+    if !class.is_empty() {
+        used.insert(of_class("persistentvolumeclaims"), number(1));
+    }
+    if let Ok(size) = object.str_at("/spec/resources/requests/storage").parse::<Quantity>() {
+        used.insert("requests.storage".into(), size);
+        if !class.is_empty() {
+            used.insert(of_class("requests.storage"), size);
+        }
+    }
+    used
+}
+
+/// Whether a scope of a quota covers an object. Only pods are in scopes.
+pub fn in_scope(resource: &Resource, object: &Object, scope: &Value) -> bool {
+    if resource.table != "/pods" {
+        return false;
+    }
+    let ends = object.i64_at("/spec/activeDeadlineSeconds").is_some_and(|n| n >= 0);
+    let best_effort = || crate::strategy::defaults::quality_of_service(object) == "BestEffort";
+    let class = object.str_at("/spec/priorityClassName");
+    match scope["scopeName"].as_str().unwrap_or("") {
+        "Terminating" => ends,
+        "NotTerminating" => !ends,
+        "BestEffort" => best_effort(),
+        "NotBestEffort" => !best_effort(),
+        "PriorityClass" => {
+            let listed = scope["values"].as_array().into_iter().flatten().any(|v| v == class);
+            match scope["operator"].as_str().unwrap_or("") {
+                "Exists" => !class.is_empty(),
+                "DoesNotExist" => class.is_empty(),
+                "In" => !class.is_empty() && listed,
+                _ => class.is_empty() || !listed,
+            }
+        }
+        "CrossNamespacePodAffinity" => crosses_namespaces(object),
+        _ => false,
+    }
+}
+
+fn crosses_namespaces(pod: &Object) -> bool {
+    let crosses = |term: &Value| term["namespaces"].as_array().is_some_and(|l| !l.is_empty()) || term["namespaceSelector"].is_object();
+    ["podAffinity", "podAntiAffinity"].iter().any(|kind| {
+        let terms = |list: &str| pod.pointer(&format!("/spec/affinity/{kind}/{list}")).and_then(Value::as_array).into_iter().flatten();
+        terms("requiredDuringSchedulingIgnoredDuringExecution").any(crosses)
+            || terms("preferredDuringSchedulingIgnoredDuringExecution").any(|t| crosses(&t["podAffinityTerm"]))
+    })
+}

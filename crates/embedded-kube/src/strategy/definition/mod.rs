@@ -1,0 +1,316 @@
+//! CustomResourceDefinitions: defaults, checks, names, conditions.
+//!
+//! Main functions: [`fill_in`], [`prepare_create`], [`prepare_update`], [`check`], and [`settle`], which plays the controllers inside
+//! the API server: they accept names and establish definitions.
+
+mod defaults;
+pub mod go_regex;
+pub mod internal;
+pub mod path;
+mod schema;
+mod spec;
+mod structure;
+
+use crate::catalog::CRD_TABLE;
+use crate::registry::{Registry, meta::timestamp};
+use crate::status::Cause;
+use crate::structural::problem::Problem;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use tiphys_apimachinery::Object;
+use tiphys_apimachinery::object::map_entry;
+
+/// Keeps a definition until its objects are gone.
+pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Defaults of the spec.
+pub fn fill_in(object: &mut Object) {
+    let spec = map_entry(&mut object.0, "spec");
+    let names = map_entry(spec, "names");
+    let kind = names.get("kind").and_then(Value::as_str).unwrap_or("").to_owned();
+    let missing = |map: &Map<String, Value>, key: &str| map.get(key).and_then(Value::as_str).unwrap_or("").is_empty();
+    if missing(names, "singular") && !kind.is_empty() {
+        names.insert("singular".into(), kind.to_lowercase().into());
+    }
+    if missing(names, "listKind") && !kind.is_empty() {
+        names.insert("listKind".into(), format!("{kind}List").into());
+    }
+    for version in spec.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") {
+            tidy(schema, 0);
+        }
+    }
+    let conversion = map_entry(spec, "conversion");
+    if missing(conversion, "strategy") {
+        conversion.insert("strategy".into(), "None".into());
+    }
+    if conversion.get("strategy").and_then(Value::as_str) == Some("Webhook")
+        && let Some(service) =
+            conversion.get_mut("webhook").and_then(|w| w.pointer_mut("/clientConfig/service")).and_then(Value::as_object_mut)
+    {
+        service.entry("port").or_insert_with(|| 443.into());
+    }
+}
+
+/// Brings a schema to the form in which Go writes it: what says nothing is left out, at every level.
+fn tidy(schema: &mut Value, depth: usize) {
+    let (Some(map), Some(of)) = (schema.as_object_mut(), crate::gotypes::find("apiextensions/v1.JSONSchemaProps")) else { return };
+    if depth > 200 {
+        return;
+    }
+    // What has the wrong type has been refused before.
+    let _ = crate::gotypes::normalize(map, of);
+    map.retain(|key, value| !(value.is_null() && matches!(key.as_str(), "default" | "example")));
+    for (key, value) in map.iter_mut() {
+        match (key.as_str(), value) {
+            ("items" | "not" | "additionalProperties" | "additionalItems", Value::Array(list)) => {
+                list.iter_mut().for_each(|s| tidy(s, depth + 1))
+            }
+            ("items" | "not" | "additionalProperties" | "additionalItems", one) => tidy(one, depth + 1),
+            ("allOf" | "anyOf" | "oneOf", Value::Array(list)) => list.iter_mut().for_each(|s| tidy(s, depth + 1)),
+            ("properties" | "patternProperties" | "definitions", Value::Object(map)) => map.values_mut().for_each(|s| tidy(s, depth + 1)),
+            _ => {}
+        }
+    }
+}
+
+fn storage_version(object: &Object) -> String {
+    let versions = object.pointer("/spec/versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let found = versions.iter().find(|v| v["storage"] == true).and_then(|v| v["name"].as_str());
+    found.unwrap_or("").to_owned()
+}
+
+/// Adds the storage version to those that objects may be stored in.
+fn note_storage(object: &mut Object) {
+    let storage = storage_version(object);
+    if storage.is_empty() {
+        return;
+    }
+    let status = map_entry(&mut object.0, "status");
+    let mut stored = status.get("storedVersions").and_then(Value::as_array).cloned().unwrap_or_default();
+    if !stored.iter().any(|v| *v == storage.as_str()) {
+        stored.push(storage.into());
+    }
+    status.insert("storedVersions".into(), stored.into());
+}
+
+/// A new definition has nothing but its storage version in its status.
+pub fn prepare_create(object: &mut Object) {
+    let status = json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null});
+    object.0.insert("status".into(), status);
+    note_storage(object);
+}
+
+/// The status is not the client's.
+pub fn prepare_update(old: &Object, object: &mut Object) {
+    match old.0.get("status") {
+        Some(status) => object.0.insert("status".into(), status.clone()),
+        None => object.0.remove("status"),
+    };
+    note_storage(object);
+}
+
+fn names_in_use(registry: &Registry, object: &Object) -> (BTreeSet<String>, BTreeSet<String>) {
+    let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
+    for other in registry.read().list(CRD_TABLE, None) {
+        let other = other.object();
+        if other.name() == object.name() || other.str_at("/spec/group") != object.str_at("/spec/group") {
+            continue;
+        }
+        let accepted = other.pointer("/status/acceptedNames").cloned().unwrap_or(Value::Null);
+        let word = |key: &str| accepted[key].as_str().unwrap_or("").to_owned();
+        resources.extend([word("plural"), word("singular")]);
+        resources.extend(accepted["shortNames"].as_array().into_iter().flatten().filter_map(|s| s.as_str().map(str::to_owned)));
+        kinds.extend([word("kind"), word("listKind")]);
+    }
+    (resources, kinds)
+}
+
+struct Naming {
+    accepted: Map<String, Value>,
+    reason: &'static str,
+    message: String,
+}
+
+/// Which of the wanted names the definition may have.
+fn accept_names(registry: &Registry, object: &Object) -> Naming {
+    let (resources, kinds) = names_in_use(registry, object);
+    let wanted = object.pointer("/spec/names").cloned().unwrap_or(Value::Null);
+    let mut accepted = object.pointer("/status/acceptedNames").and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut problem: Option<(&'static str, String)> = None;
+    let mut take = |key: &str, used: &BTreeSet<String>, reason: &'static str, accepted: &mut Map<String, Value>| {
+        let name = wanted[key].as_str().unwrap_or("");
+        if accepted.get(key).and_then(Value::as_str).unwrap_or("") != name && used.contains(name) {
+            problem = Some((reason, format!("\"{name}\" is already in use")));
+        } else {
+            accepted.insert(key.to_owned(), name.into());
+        }
+    };
+    take("plural", &resources, "PluralConflict", &mut accepted);
+    take("singular", &resources, "SingularConflict", &mut accepted);
+    take("kind", &kinds, "KindConflict", &mut accepted);
+    take("listKind", &kinds, "ListKindConflict", &mut accepted);
+    let short: Vec<&str> = wanted["shortNames"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let taken: Vec<String> = short.iter().filter(|s| resources.contains(**s)).map(|s| format!("\"{s}\" is already in use")).collect();
+    if taken.is_empty() {
+        copy(&wanted, "shortNames", &mut accepted);
+    } else if problem.as_ref().is_none_or(|(reason, _)| matches!(*reason, "PluralConflict" | "SingularConflict")) {
+        let message = if taken.len() == 1 { taken[0].clone() } else { format!("[{}]", taken.join(", ")) };
+        problem = Some(("ShortNamesConflict", message));
+    }
+    copy(&wanted, "categories", &mut accepted);
+    let (reason, message) = problem.unwrap_or(("NoConflicts", "no conflicts found".into()));
+    Naming { accepted, reason, message }
+}
+
+fn copy(from: &Value, key: &str, to: &mut Map<String, Value>) {
+    match from.get(key).filter(|v| v.as_array().is_some_and(|l| !l.is_empty())) {
+        Some(value) => to.insert(key.to_owned(), value.clone()),
+        None => to.remove(key),
+    };
+}
+
+fn condition<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
+    status["conditions"].as_array()?.iter().find(|c| c["type"] == kind)
+}
+
+/// Puts a condition in place; its time changes with its status.
+fn set_condition(status: &mut Map<String, Value>, kind: &str, (state, reason, message): (bool, &str, &str), now: &str) {
+    let word = if state { "True" } else { "False" };
+    let list = status.entry("conditions").or_insert(Value::Null);
+    if !list.is_array() {
+        *list = json!([]);
+    }
+    let Some(list) = list.as_array_mut() else { return };
+    let mut new = json!({"type": kind, "status": word, "lastTransitionTime": now, "reason": reason, "message": message});
+    match list.iter_mut().find(|c| c["type"] == kind) {
+        Some(old) => {
+            if old["status"] == word {
+                new["lastTransitionTime"] = old["lastTransitionTime"].clone();
+            }
+            *old = new;
+        }
+        None => list.push(new),
+    }
+}
+
+/// What the real server's own controllers do with a definition soon after it is written: accept names, establish it.
+/// None when nothing changes.
+pub fn settle(registry: &Registry, object: &Object) -> Option<Object> {
+    let mut settled = object.clone();
+    let now = timestamp(registry.now());
+    if object.pointer("/spec/names") != object.pointer("/status/acceptedNames") {
+        let naming = accept_names(registry, object);
+        let good = naming.reason == "NoConflicts";
+        let status = map_entry(&mut settled.0, "status");
+        status.insert("acceptedNames".into(), naming.accepted.into());
+        set_condition(status, "NamesAccepted", (good, naming.reason, &naming.message), &now);
+        let established = condition(&Value::Object(status.clone()), "Established").is_some_and(|c| c["status"] == "True");
+        if !established && !good {
+            set_condition(status, "Established", (false, "NotAccepted", "not all names are accepted"), &now);
+        }
+    }
+    let status = map_entry(&mut settled.0, "status");
+    let view = Value::Object(status.clone());
+    let is = |kind: &str| condition(&view, kind).is_some_and(|c| c["status"] == "True");
+    if is("NamesAccepted") && !is("Established") {
+        set_condition(status, "Established", (true, "InitialNamesAccepted", "the initial names have been accepted"), &now);
+    }
+    (settled.0.get("status") != object.0.get("status")).then_some(settled)
+}
+
+/// What a delete adds: the finalizer that waits for the objects, and the condition that says so.
+pub fn mark_deleted(object: &mut Object, now: &str) {
+    let mut finalizers = object.finalizers();
+    if !finalizers.iter().any(|f| f == CLEANUP) {
+        finalizers.push(CLEANUP.to_owned());
+    }
+    object.set_finalizers(finalizers);
+    let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+    set_condition(map_entry(&mut object.0, "status"), "Terminating", (true, "InstanceDeletionPending", message), now);
+}
+
+/// Whether names are accepted and the definition is served.
+pub fn is_established(object: &Object) -> bool {
+    let status = object.0.get("status").cloned().unwrap_or(Value::Null);
+    condition(&status, "Established").is_some_and(|c| c["status"] == "True")
+}
+
+/// Everything that is wrong with a definition.
+pub fn check(object: &Object, old: Option<&Object>) -> Vec<Cause> {
+    let null = Value::Null;
+    let spec = object.0.get("spec").unwrap_or(&null);
+    let mut problems = Vec::new();
+    let wanted = format!("{}.{}", spec::text(&spec["names"], "plural"), spec::text(spec, "group"));
+    if old.is_none() && object.name() != wanted {
+        problems.push(Problem::invalid("metadata.name", &object.name().into(), "must be spec.names.plural+\".\"+spec.group"));
+    }
+    problems.extend(spec::check(spec));
+    if let Some(old) = old {
+        let established = is_established(old);
+        for (pointer, field, always) in [
+            ("/spec/scope", "spec.scope", false),
+            ("/spec/names/kind", "spec.names.kind", false),
+            ("/spec/group", "spec.group", true),
+            ("/spec/names/plural", "spec.names.plural", true),
+        ] {
+            let now = object.pointer(pointer).unwrap_or(&null);
+            if (always || established) && old.pointer(pointer).unwrap_or(&null) != now {
+                problems.push(Problem::invalid(field, now, "field is immutable"));
+            }
+        }
+    }
+    status(object, &mut problems);
+    let stored = object.pointer("/status/storedVersions").and_then(Value::as_array).cloned().unwrap_or_default();
+    spec::stored_versions(&stored, spec, &mut problems);
+    let annotations = |o: &'_ Object| o.metadata("annotations").and_then(Value::as_object).cloned();
+    let (now, before) = (annotations(object), old.map(annotations));
+    spec::approval(spec::text(spec, "group"), now.as_ref(), before.as_ref().map(Option::as_ref), &mut problems);
+    let keeps = |o: &Object| o.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true));
+    if keeps(object) && !old.is_some_and(keeps) {
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        problems.push(Problem::invalid("spec.preserveUnknownFields", &true.into(), detail));
+    }
+    problems.into_iter().map(Cause::from).collect()
+}
+
+/// What is wrong with the status, which may also be written alone.
+fn status(object: &Object, problems: &mut Vec<Problem>) {
+    let names = object.pointer("/status/acceptedNames").cloned().unwrap_or(Value::Null);
+    spec::check_names(&names, "status.acceptedNames", problems);
+}
+
+pub fn check_status(object: &Object) -> Vec<Cause> {
+    let mut problems = Vec::new();
+    status(object, &mut problems);
+    problems.into_iter().map(Cause::from).collect()
+}
+
+/// Formats that are not known are warned about, once.
+pub fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
+    let formats = |o: &Object| schema::unknown_formats(o.0.get("spec").unwrap_or(&Value::Null));
+    let known = old.map(formats).unwrap_or_default();
+    formats(object).into_iter().filter(|f| !known.contains(f)).map(|f| format!("unrecognized format \"{f}\"")).collect()
+}
+
+/// For fuzzing: a JSON map with a `schema` and a `value`. Checks the schema as a definition's, then the value by it, within the same
+/// budgets as the server; the error is the first thing that is wrong.
+pub fn try_schema(bytes: &[u8]) -> Result<(), String> {
+    use crate::cel::rules::{Budget, Compiled};
+    use crate::structural::{Node, lists, shape, validate};
+    let mut document: Value = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+    let raw = json!({"openAPIV3Schema": document["schema"].take()});
+    let mut value = document["value"].take();
+    let mut problems = Vec::new();
+    schema::check(Some(&raw), "spec.validation", false, &mut problems);
+    if problems.is_empty() {
+        let node = Node::read(&raw["openAPIV3Schema"]);
+        shape::prune(&mut value, &node);
+        shape::drop_nulls(&mut value, Some(&node));
+        shape::fill_in(&mut value, &node);
+        problems.extend(validate::check(&node, &value, None, ""));
+        problems.extend(lists::check(&node, &value));
+        problems.extend(Compiled::new(&node, true).check_with(&node, "", &value, None, false, &mut Budget::default()).problems);
+    }
+    problems.first().map_or(Ok(()), |p| Err(p.line()))
+}

@@ -1,0 +1,111 @@
+//! ConfigMaps and Secrets.
+
+use super::formats;
+use super::rules::At;
+use crate::status::Cause;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use tiphys_apimachinery::Object;
+
+const MAX_SIZE: usize = 1024 * 1024;
+const FROZEN: &str = "field is immutable when `immutable` is set";
+const ACCOUNT: &str = "kubernetes.io/service-account.name";
+
+/// The keys that a type of secret needs, and whether the value must be JSON.
+const KEYS: [(&str, &[&str], bool); 3] = [
+    ("kubernetes.io/dockercfg", &[".dockercfg"], true),
+    ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"], true),
+    ("kubernetes.io/tls", &["tls.crt", "tls.key"], false),
+];
+
+pub fn config_map(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
+    frozen(object, old, &["data", "binaryData"], causes);
+    let (data, binary) = (At::of(object, old, "data"), At::of(object, old, "binaryData"));
+    keys(&data, causes);
+    for (key, value) in data.entries().iter().filter(|(key, _)| binary.value.get(key).is_some()) {
+        causes.push(Cause::invalid(&value.path, &(*key).into(), "duplicate of key present in binaryData"));
+    }
+    keys(&binary, causes);
+    let size: usize = data.entries().iter().map(|(_, v)| v.len()).sum::<usize>() + decoded_size(&binary);
+    if size > MAX_SIZE {
+        causes.push(At::new(&Value::Null, "[]").too_long(MAX_SIZE));
+    }
+}
+
+pub fn secret(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
+    let kind = At::of(object, old, "type");
+    if kind.is_changed() {
+        causes.push(kind.invalid("field is immutable"));
+    }
+    frozen(object, old, &["data"], causes);
+    let data = At::of(object, old, "data");
+    keys(&data, causes);
+    if decoded_size(&data) > MAX_SIZE {
+        causes.push(data.too_long(MAX_SIZE));
+    }
+    let missing = |key: &str| data.value.get(key).is_none();
+    let required = |key: &str| data.key(key).required("");
+    match kind.text() {
+        "kubernetes.io/service-account-token" if object.annotation(ACCOUNT).is_none_or(str::is_empty) => {
+            causes.push(Cause::required(&format!("metadata.annotations[{ACCOUNT}]"), ""));
+        }
+        "kubernetes.io/basic-auth" if missing("username") && missing("password") => {
+            causes.extend([required("username"), required("password")]);
+        }
+        "kubernetes.io/ssh-auth" if data.key("ssh-privatekey").is_empty() => causes.push(required("ssh-privatekey")),
+        _ => {}
+    }
+    let Some((_, keys, json)) = KEYS.iter().find(|(of, ..)| *of == kind.text()) else { return };
+    for key in *keys {
+        if missing(key) {
+            causes.push(required(key));
+        } else if let (true, Some(problem)) = (*json, not_a_json_map(data.key(key).text())) {
+            causes.push(data.key(key).invalid_as("<secret contents redacted>", &problem));
+        }
+    }
+}
+
+fn frozen(object: &Object, old: Option<&Object>, fields: &[&str], causes: &mut Vec<Cause>) {
+    if old.is_none_or(|old| old.0.get("immutable") != Some(&Value::Bool(true))) {
+        return;
+    }
+    let immutable = At::of(object, old, "immutable");
+    if !immutable.is_true() {
+        causes.push(immutable.forbidden(FROZEN));
+    }
+    causes.extend(fields.iter().map(|f| At::of(object, old, f)).filter(At::is_changed).map(|at| at.forbidden(FROZEN)));
+}
+
+fn keys(data: &At<'_>, causes: &mut Vec<Cause>) {
+    for (key, value) in data.entries() {
+        causes.extend(formats::config_key(key).iter().map(|problem| Cause::invalid(&value.path, &key.into(), problem)));
+    }
+}
+
+/// Of base64 values.
+fn decoded_size(data: &At<'_>) -> usize {
+    let size = |text: &str| text.len() / 4 * 3 - text.bytes().rev().take_while(|b| *b == b'=').count().min(text.len() / 4 * 3);
+    data.entries().iter().map(|(_, v)| size(v.text())).sum()
+}
+
+/// What Go's JSON decoder says about a value that should be a map.
+fn not_a_json_map(base64: &str) -> Option<String> {
+    let bytes = STANDARD.decode(base64).unwrap_or_default();
+    match serde_json::from_slice::<Value>(&bytes) {
+        Ok(Value::Object(_) | Value::Null) => None,
+        Ok(other) => {
+            let word = tiphys_gocompat::json::kind(&other);
+            Some(format!("json: cannot unmarshal {word} into Go value of type map[string]interface {{}}"))
+        }
+        Err(_) => {
+            let text = String::from_utf8_lossy(&bytes);
+            match text.trim_start().chars().next() {
+                Some(first) if !"{[\"tfn-0123456789".contains(first) => {
+                    Some(format!("invalid character '{first}' looking for beginning of value"))
+                }
+                _ => Some("unexpected end of JSON input".to_owned()),
+            }
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! Persistent volumes and claims.
+
+use super::formats;
+use super::pod;
+use super::rules::{At, Check, Rule};
+use crate::gotypes;
+use crate::status::Cause;
+use serde_json::Value;
+use tiphys_apimachinery::Object;
+use tiphys_apimachinery::quantity::Quantity;
+
+const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+const STATES: &[&str] =
+    &["ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizePending", "NodeResizeInProgress", "NodeResizeInfeasible"];
+const PATH_TYPES: &[&str] = &["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
+
+/// A quantity; zero when there is none.
+pub fn quantity(at: &At<'_>) -> Quantity {
+    let text = at.value.as_str().unwrap_or("0");
+    text.parse().unwrap_or_else(|_| "0".parse().expect("zero is a quantity"))
+}
+
+fn zero() -> Quantity {
+    "0".parse().expect("zero is a quantity")
+}
+
+/// Greater than zero.
+pub fn positive(at: &At<'_>, causes: &mut Vec<Cause>) {
+    if quantity(at) <= zero() {
+        causes.push(at.invalid_as(quantity(at).to_string(), "must be greater than zero"));
+    }
+}
+
+/// Zero or more.
+pub fn non_negative(at: &At<'_>, causes: &mut Vec<Cause>) {
+    if quantity(at) < zero() {
+        causes.push(at.invalid_as(quantity(at).to_string(), "must be greater than or equal to 0"));
+    }
+}
+
+fn basic_resource(at: &At<'_>, causes: &mut Vec<Cause>) {
+    let value = quantity(at).value();
+    if value < 0 {
+        causes.push(at.invalid_as(value, "must be a valid resource quantity"));
+    }
+}
+
+fn access_modes(modes: &At<'_>, causes: &mut Vec<Cause>) {
+    if modes.is_empty() {
+        causes.push(modes.required(""));
+    }
+    let all: Vec<&str> = modes.items().iter().map(At::text).collect();
+    for mode in all.iter().filter(|m| !MODES.contains(m)) {
+        causes.push(Cause::not_supported(&modes.path, &(*mode).into(), MODES));
+    }
+    let once = |m: &&&str| **m == "ReadWriteOncePod";
+    if all.iter().any(|m| once(&m)) && all.iter().any(|m| !once(&m) && MODES.contains(m)) {
+        causes.push(modes.forbidden("may not use ReadWriteOncePod with other access modes"));
+    }
+}
+
+pub fn claim(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
+    let spec = At::of(object, old, "spec");
+    pod::claim::spec(&spec, causes);
+    if let Some(old) = old {
+        claim_changes(object, old, &spec, causes);
+    }
+}
+
+/// A claim's spec with what may differ as it is in `new`: the binder fills in volume and class, a bound claim may grow.
+fn frozen_claim(claim: &Object, old: &Object, new: &Object) -> Value {
+    let mut spec = claim.0.get("spec").cloned().unwrap_or(Value::Null);
+    let Some(map) = spec.as_object_mut() else { return spec };
+    let copy = |map: &mut serde_json::Map<String, Value>, field: &str| match new.pointer(&format!("/spec/{field}")) {
+        Some(value) => drop(map.insert(field.to_owned(), value.clone())),
+        None => drop(map.remove(field)),
+    };
+    for field in ["volumeName", "storageClassName"] {
+        if old.pointer(&format!("/spec/{field}")).is_none_or(|v| v == "" && field == "volumeName") {
+            copy(map, field);
+        }
+    }
+    if new.str_at("/status/phase") == "Bound" {
+        copy(map, "volumeAttributesClassName");
+        let size = new.pointer("/spec/resources/requests/storage").cloned();
+        if let (Some(size), Some(requests)) = (size, map.get_mut("resources").and_then(|r| r.get_mut("requests")))
+            && let Some(requests) = requests.as_object_mut()
+        {
+            requests.insert("storage".into(), size);
+        }
+    }
+    spec
+}
+
+fn claim_changes(object: &Object, old: &Object, spec: &At<'_>, causes: &mut Vec<Cause>) {
+    let annotation = |o: &Object| o.annotation(BETA_CLASS).unwrap_or("").to_owned();
+    if annotation(object) != annotation(old) {
+        let field = format!("metadata.annotations[{BETA_CLASS}]");
+        causes.push(Cause::invalid(&field, &annotation(object).into(), "field is immutable"));
+    }
+    let (was, is) = (frozen_claim(old, old, object), frozen_claim(object, old, object));
+    if was != is {
+        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        let diff = gotypes::diff(&was, &is, "core/v1.PersistentVolumeClaimSpec");
+        causes.push(spec.forbidden(&format!("{detail}\n{diff}")));
+    }
+    let request = |o: &Object| quantity(&At::of(o, None, "spec").get("resources.requests.storage"));
+    let reached = quantity(&At::of(old, None, "status").get("capacity.storage"));
+    if request(object) < request(old) && request(object) <= reached {
+        causes.push(spec.get("resources.requests.storage").forbidden("field can not be less than status.capacity"));
+    }
+    let mode = spec.get("volumeMode");
+    if mode.is_changed() {
+        causes.push(Cause::invalid("volumeMode", mode.value, "field is immutable"));
+    }
+}
+
+pub fn claim_status(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
+    let status = At::of(object, old, "status");
+    status.get("capacity").entries().iter().for_each(|(_, amount)| basic_resource(amount, causes));
+    let states = status.get("allocatedResourceStatuses");
+    for (key, state) in states.entries() {
+        claim_key(&states, key, causes);
+        if !STATES.contains(&state.text()) {
+            causes.push(Cause::not_supported(&states.path, &key.into(), STATES));
+        }
+    }
+    let allocated = status.get("allocatedResources");
+    for (key, amount) in allocated.entries() {
+        let before = causes.len();
+        claim_key(&allocated, key, causes);
+        if causes.len() == before {
+            basic_resource(&amount, causes);
+        }
+    }
+}
+
+fn claim_key(at: &At<'_>, key: &str, causes: &mut Vec<Cause>) {
+    let problems = formats::qualified_name(key);
+    causes.extend(problems.iter().map(|p| at.invalid_as(key, p)));
+    let known = key == "storage" || (key.contains('/') && !key.contains("kubernetes.io/"));
+    if problems.is_empty() && !known {
+        causes.push(Cause::not_supported(&at.path, &key.into(), &["storage"]));
+    }
+}
+
+/// The kinds of volumes and the fields each must have.
+const SOURCES: [(&str, &[Rule]); 22] = [
+    ("hostPath", &[Rule::By(host_path)]),
+    ("gcePersistentDisk", &[Rule::Field("pdName", &[Check::Required("")]), Rule::Field("partition", &[Check::Between(0, 255)])]),
+    ("awsElasticBlockStore", &[Rule::Field("volumeID", &[Check::Required("")]), Rule::Field("partition", &[Check::Between(0, 255)])]),
+    ("glusterfs", &[Rule::Field("endpoints", &[Check::Required("")]), Rule::Field("path", &[Check::Required("")])]),
+    ("flocker", &[]),
+    ("nfs", &[Rule::By(nfs)]),
+    ("rbd", &[Rule::Field("monitors", &[Check::Required("")]), Rule::Field("image", &[Check::Required("")])]),
+    ("quobyte", &[Rule::Field("registry", &[Check::Required("")]), Rule::Field("volume", &[Check::Required("")])]),
+    ("cephfs", &[Rule::Field("monitors", &[Check::Required("")])]),
+    ("iscsi", &[]),
+    ("cinder", &[Rule::Field("volumeID", &[Check::Required("")])]),
+    ("fc", &[]),
+    ("flexVolume", &[Rule::Field("driver", &[Check::Required("")])]),
+    ("azureFile", &[Rule::Field("secretName", &[Check::Required("")]), Rule::Field("shareName", &[Check::Required("")])]),
+    ("vsphereVolume", &[Rule::Field("volumePath", &[Check::Required("")])]),
+    ("photonPersistentDisk", &[Rule::Field("pdID", &[Check::Required("")])]),
+    ("portworxVolume", &[Rule::Field("volumeID", &[Check::Required("")])]),
+    ("azureDisk", &[Rule::Field("diskName", &[Check::Required("")]), Rule::Field("diskURI", &[Check::Required("")])]),
+    ("scaleIO", &[]),
+    ("local", &[Rule::By(local)]),
+    ("storageos", &[]),
+    ("csi", &[Rule::By(csi)]),
+];
+
+/// A volume inside an attachment, for what has not been moved to CSI.
+pub fn inline_volume(spec: &At<'_>, causes: &mut Vec<Cause>) {
+    let refuse = |field: &str| spec.get(field).forbidden("may not be specified in the context of inline volumes");
+    for field in ["claimRef", "capacity"] {
+        causes.extend((!spec.get(field).is_empty()).then(|| refuse(field)));
+    }
+    if spec.get("csi").is_null() {
+        causes.push(spec.get("csi").required("has to be specified in the context of inline volumes"));
+    }
+    access_modes(&spec.get("accessModes"), causes);
+    let (policy, mode) = (spec.get("persistentVolumeReclaimPolicy"), spec.get("volumeMode"));
+    if !policy.is_empty() && policy.text() != "Retain" {
+        causes.push(policy.forbidden("may only be Retain in the context of inline volumes"));
+    }
+    causes.extend((!spec.get("nodeAffinity").is_null()).then(|| refuse("nodeAffinity")));
+    if !spec.get("csi").is_null() {
+        csi(&spec.get("csi"), causes);
+    } else if SOURCES.iter().all(|(name, _)| spec.get(name).is_null()) {
+        causes.push(spec.required("must specify a volume type"));
+    }
+    causes.extend((!spec.get("storageClassName").is_empty()).then(|| refuse("storageClassName")));
+    if !mode.is_null() && mode.text() != "Filesystem" {
+        causes.push(mode.forbidden("may not specify volumeMode other than Filesystem in the context of inline volumes"));
+    }
+}
+
+pub fn volume(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
+    let spec = At::of(object, old, "spec");
+    volume_spec(&spec, causes);
+    if old.is_none() {
+        return;
+    }
+    // Updates look twice.
+    causes.extend(causes.clone().into_iter().filter(|cause| cause.field.starts_with("spec")));
+    let source = |spec: &Value| {
+        let mut only = serde_json::Map::new();
+        for (name, _) in SOURCES {
+            only.extend(spec.get(name).filter(|v| !v.is_null()).map(|v| (name.to_owned(), v.clone())));
+        }
+        Value::Object(only)
+    };
+    let (was, mut is) = (source(spec.old.unwrap_or(&Value::Null)), source(spec.value));
+    let expand = "controllerExpandSecretRef";
+    if was.pointer("/csi").is_some_and(|csi| csi.get(expand).is_none())
+        && let Some(csi) = is.get_mut("csi").and_then(Value::as_object_mut)
+    {
+        csi.remove(expand);
+    }
+    if was != is {
+        let diff = gotypes::diff(&was, &is, "core/v1.PersistentVolumeSource");
+        let detail = format!("spec.persistentvolumesource is immutable after creation\n{diff}");
+        causes.push(Cause::forbidden("spec.persistentvolumesource", &detail));
+    }
+    let (mode, attributes) = (spec.get("volumeMode"), spec.get("volumeAttributesClassName"));
+    if mode.is_changed() {
+        causes.push(Cause::invalid("volumeMode", mode.value, "field is immutable"));
+    }
+    let affinity = spec.get("nodeAffinity");
+    if affinity.is_changed() && affinity.old.is_some_and(|old| !old.is_null()) {
+        let detail = "field is immutable, except for updating from beta label to GA";
+        causes.push(At { path: "nodeAffinity".into(), ..affinity }.invalid_struct("core/v1.VolumeNodeAffinity", detail));
+    }
+    if attributes.is_changed() && attributes.is_null() {
+        causes.push(attributes.forbidden("update from non-nil value to nil is forbidden"));
+    }
+}
+
+fn volume_spec(spec: &At<'_>, causes: &mut Vec<Cause>) {
+    access_modes(&spec.get("accessModes"), causes);
+    let capacity = spec.get("capacity");
+    if capacity.is_empty() {
+        causes.push(capacity.required(""));
+    }
+    if capacity.value.get("storage").is_none() || capacity.len() > 1 {
+        let shown = if capacity.is_null() { Value::Null } else { capacity.value.clone() };
+        causes.push(Cause::not_supported(&capacity.path, &shown, &["storage"]));
+    }
+    for (_, amount) in capacity.entries() {
+        basic_resource(&amount, causes);
+        positive(&amount, causes);
+    }
+    let policy = spec.get("persistentVolumeReclaimPolicy");
+    policy.check(&[Check::OneOf(&["Delete", "Recycle", "Retain"])], causes);
+    let affinity = spec.get("nodeAffinity");
+    if !affinity.is_null() {
+        match affinity.get("required").is_null() {
+            true => causes.push(affinity.get("required").required("must specify required node constraints")),
+            false => node_selector(&affinity.get("required"), causes),
+        }
+    }
+    let mut found = 0;
+    for (name, rules) in SOURCES {
+        let source = spec.get(name);
+        if source.is_null() {
+            continue;
+        }
+        found += 1;
+        if found > 1 {
+            causes.push(source.forbidden("may not specify more than 1 volume type"));
+            continue;
+        }
+        source.walk(rules, causes);
+        if name == "local" && affinity.is_null() {
+            causes.push(affinity.required("Local volume requires node affinity"));
+        }
+    }
+    if found == 0 {
+        causes.push(spec.required("must specify a volume type"));
+    }
+    let root = spec.get("hostPath.path");
+    if !root.is_empty() && root.text().trim_matches('/').is_empty() && policy.text() == "Recycle" {
+        causes.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
+    }
+    spec.get("storageClassName").check(&[Check::Form(formats::dns_subdomain)], causes);
+    let (mode, attributes) = (spec.get("volumeMode"), spec.get("volumeAttributesClassName"));
+    if !mode.is_null() && !matches!(mode.text(), "Block" | "Filesystem") {
+        causes.push(mode.not_supported(&["Block", "Filesystem"]));
+    }
+    if !attributes.is_null() {
+        match attributes.is_empty() {
+            true => causes.push(attributes.required("an empty string is disallowed")),
+            false => attributes.form(formats::dns_subdomain, causes),
+        }
+        if spec.get("csi").is_null() {
+            causes.push(spec.get("csi").required("has to be specified when using volumeAttributesClassName"));
+        }
+    }
+}
+
+fn no_steps_back(path: &At<'_>, causes: &mut Vec<Cause>) {
+    if path.text().split('/').any(|part| part == "..") {
+        causes.push(path.invalid("must not contain '..'"));
+    }
+}
+
+fn host_path(source: &At<'_>, causes: &mut Vec<Cause>) {
+    let (path, kind) = (source.get("path"), source.get("type"));
+    if path.is_empty() {
+        return causes.push(path.required(""));
+    }
+    no_steps_back(&path, causes);
+    if !kind.is_null() && !PATH_TYPES.contains(&kind.text()) {
+        causes.push(kind.not_supported(PATH_TYPES));
+    }
+}
+
+fn nfs(source: &At<'_>, causes: &mut Vec<Cause>) {
+    let (server, path) = (source.get("server"), source.get("path"));
+    server.check(&[Check::Required("")], causes);
+    path.check(&[Check::Required("")], causes);
+    if !path.text().starts_with('/') {
+        causes.push(path.invalid("must be an absolute path"));
+    }
+}
+
+fn local(source: &At<'_>, causes: &mut Vec<Cause>) {
+    let path = source.get("path");
+    match path.is_empty() {
+        true => causes.push(path.required("")),
+        false => no_steps_back(&path, causes),
+    }
+}
+
+/// The name of a CSI driver, which may have capitals.
+pub fn driver_name(name: &At<'_>, causes: &mut Vec<Cause>) {
+    if name.is_empty() {
+        return causes.push(name.required(""));
+    }
+    if name.len() > 63 {
+        causes.push(name.too_long(63));
+    }
+    causes.extend(formats::dns_subdomain(&name.text().to_lowercase()).iter().map(|p| name.invalid(p)));
+}
+
+fn csi(source: &At<'_>, causes: &mut Vec<Cause>) {
+    driver_name(&source.get("driver"), causes);
+    source.get("volumeHandle").check(&[Check::Required("")], causes);
+    for secret in ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"] {
+        let secret = source.get(secret);
+        if !secret.is_null() {
+            secret.get("name").check(&[Check::Required(""), Check::Form(formats::dns_subdomain)], causes);
+            secret.get("namespace").check(&[Check::Required(""), Check::Form(formats::dns_label)], causes);
+        }
+    }
+}
+
+/// What nodes must be like.
+pub fn node_selector(selector: &At<'_>, causes: &mut Vec<Cause>) {
+    let terms = selector.get("nodeSelectorTerms");
+    if terms.is_empty() {
+        return causes.push(terms.required("must have at least one node selector term"));
+    }
+    for term in terms.items() {
+        term.get("matchExpressions").items().iter().for_each(|requirement| node_labels(requirement, causes));
+        term.get("matchFields").items().iter().for_each(|requirement| node_fields(requirement, causes));
+    }
+}
+
+fn node_labels(requirement: &At<'_>, causes: &mut Vec<Cause>) {
+    let (operator, values) = (requirement.get("operator"), requirement.get("values"));
+    match operator.text() {
+        "In" | "NotIn" if values.is_empty() => {
+            causes.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"));
+        }
+        "Exists" | "DoesNotExist" if !values.is_empty() => {
+            causes.push(values.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'"));
+        }
+        "Gt" | "Lt" if values.len() != 1 => {
+            causes.push(values.required("must be specified single value when `operator` is 'Lt' or 'Gt'"));
+        }
+        "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
+        _ => causes.push(operator.invalid("not a valid selector operator")),
+    }
+    requirement.get("key").form(formats::qualified_name, causes);
+    values.items().iter().for_each(|value| value.form(formats::label_value, causes));
+}
+
+fn node_fields(requirement: &At<'_>, causes: &mut Vec<Cause>) {
+    let (operator, values, key) = (requirement.get("operator"), requirement.get("values"), requirement.get("key"));
+    match operator.text() {
+        "In" | "NotIn" if values.len() != 1 => {
+            causes.push(values.required("must be only one value when `operator` is 'In' or 'NotIn' for node field selector"));
+        }
+        "In" | "NotIn" => {}
+        _ => causes.push(operator.invalid("not a valid selector operator")),
+    }
+    match key.text() {
+        "metadata.name" => values.items().iter().for_each(|value| value.form(formats::dns_subdomain, causes)),
+        _ => causes.push(key.invalid("not a valid field selector key")),
+    }
+}

@@ -1,0 +1,353 @@
+//! Webhook configurations, admission policies and their bindings. Expressions must be there; whether they compile is not checked.
+
+use super::formats::{self, Format};
+use super::rules::{self, At, Check};
+use crate::status::Cause;
+use tiphys_apimachinery::Object;
+
+const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+const SCOPES: &[&str] = &["*", "Cluster", "Namespaced"];
+const FORM: &str = "; desired format: https://host[/path]";
+
+/// A webhook configuration of either kind.
+pub fn configuration(object: &Object, old: Option<&Object>, mutating: bool, causes: &mut Vec<Cause>) {
+    let hooks = At::of(object, old, "webhooks").items();
+    for (i, hook) in hooks.iter().enumerate() {
+        webhook(hook, mutating, causes);
+        review_versions(&hook.get("admissionReviewVersions"), causes);
+        let name = hook.get("name");
+        if !name.is_empty() && hooks[..i].iter().any(|before| before.get("name").value == name.value) {
+            causes.push(name.duplicate());
+        }
+    }
+}
+
+/// A field that is there and must be one of a few.
+fn one_of(at: &At<'_>, allowed: &[&str], causes: &mut Vec<Cause>) {
+    if !at.is_null() && !allowed.contains(&at.text()) {
+        causes.push(at.not_supported(allowed));
+    }
+}
+
+fn webhook(hook: &At<'_>, mutating: bool, causes: &mut Vec<Cause>) {
+    let name = hook.get("name");
+    let problems = formats::dns_subdomain(name.text());
+    if name.is_empty() {
+        causes.push(name.required(""));
+    } else if !problems.is_empty() {
+        causes.push(name.invalid(&problems.join(",")));
+    } else if name.text().split('.').count() < 3 {
+        causes.push(name.invalid("should be a domain with at least three segments separated by dots"));
+    }
+    hook.get("rules").items().iter().for_each(|one| rule(one, causes));
+    one_of(&hook.get("failurePolicy"), &["Fail", "Ignore"], causes);
+    one_of(&hook.get("matchPolicy"), &["Equivalent", "Exact"], causes);
+    let effects = hook.get("sideEffects");
+    if effects.is_null() {
+        causes.push(effects.required("must specify one of None, NoneOnDryRun"));
+    }
+    one_of(&effects, &["None", "NoneOnDryRun"], causes);
+    let timeout = hook.get("timeoutSeconds");
+    if timeout.int().is_some_and(|n| !(1..=30).contains(&n)) {
+        causes.push(timeout.invalid("the timeout value must be between 1 and 30 seconds"));
+    }
+    rules::label_selector(&hook.get("namespaceSelector"), causes);
+    rules::label_selector(&hook.get("objectSelector"), causes);
+    if mutating {
+        one_of(&hook.get("reinvocationPolicy"), &["IfNeeded", "Never"], causes);
+    }
+    client(&hook.get("clientConfig"), causes);
+    conditions(&hook.get("matchConditions"), causes);
+}
+
+fn client(config: &At<'_>, causes: &mut Vec<Cause>) {
+    let (url, service) = (config.get("url"), config.get("service"));
+    match (url.is_null(), service.is_null()) {
+        (false, true) => webhook_url(&url, causes),
+        (true, false) => webhook_service(&service, causes),
+        _ => causes.push(config.required("exactly one of url or service is required")),
+    }
+}
+
+fn webhook_url(at: &At<'_>, causes: &mut Vec<Cause>) {
+    let (scheme, rest) = at.text().split_once("://").unwrap_or(("", ""));
+    if scheme != "https" {
+        causes.push(at.invalid_as(scheme, &format!("'https' is the only allowed URL scheme{FORM}")));
+    }
+    let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let authority = rest.split('/').next().unwrap_or("");
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    if host.is_empty() {
+        causes.push(at.invalid_as("", &format!("host must be specified{FORM}")));
+    }
+    for (part, what) in [(user, "user information is"), (fragment, "fragments are"), (query, "query parameters are")] {
+        causes.extend((!part.is_empty()).then(|| at.invalid_as(part, &format!("{what} not permitted in the URL"))));
+    }
+}
+
+pub fn webhook_service(service: &At<'_>, causes: &mut Vec<Cause>) {
+    // The real server mixes the two up.
+    let (name, namespace, path, port) = (service.get("name"), service.get("namespace"), service.get("path"), service.get("port"));
+    if namespace.is_empty() {
+        causes.push(name.required(""));
+    }
+    if name.is_empty() {
+        causes.push(namespace.required(""));
+    }
+    let number = port.int().unwrap_or(0);
+    causes.extend(formats::port_number(number).map(|p| port.invalid_as(number, &format!("port is not valid: {p}"))));
+    let text = path.text();
+    if matches!(text, "" | "/") {
+        return;
+    }
+    if text == "//" {
+        return causes.push(path.invalid("segment[0] may not be empty"));
+    }
+    if !text.starts_with('/') {
+        causes.push(path.invalid("must start with a '/'"));
+    }
+    let inner = &text[text.chars().next().map_or(0, char::len_utf8)..];
+    for (i, step) in inner.strip_suffix('/').unwrap_or(inner).split('/').enumerate() {
+        match step.is_empty() {
+            true => causes.push(path.invalid(&format!("segment[{i}] may not be empty"))),
+            false => causes.extend(formats::dns_subdomain(step).iter().map(|p| path.invalid(&format!("segment[{i}]: {p}")))),
+        }
+    }
+}
+
+fn review_versions(versions: &At<'_>, causes: &mut Vec<Cause>) {
+    if versions.is_empty() {
+        return causes.push(versions.required("must specify one of v1, v1beta1"));
+    }
+    let items = versions.items();
+    for (i, version) in items.iter().enumerate() {
+        match items[..i].iter().any(|before| before.value == version.value) {
+            true => causes.push(version.invalid("duplicate version")),
+            false => version.form(formats::dns1035_label, causes),
+        }
+    }
+    if !items.iter().any(|version| matches!(version.text(), "v1" | "v1beta1")) {
+        causes.push(versions.invalid("must include at least one of v1, v1beta1"));
+    }
+}
+
+fn conditions(all: &At<'_>, causes: &mut Vec<Cause>) {
+    if all.len() > 64 {
+        causes.push(all.too_many(64));
+    }
+    let items = all.items();
+    for (i, condition) in items.iter().enumerate() {
+        let (name, expression) = (condition.get("name"), condition.get("expression"));
+        if expression.text().trim().is_empty() {
+            causes.push(expression.required(""));
+        }
+        name.check(&[Check::Required(""), Check::Form(formats::qualified_name)], causes);
+        if !name.is_empty() && items[..i].iter().any(|before| before.get("name").value == name.value) {
+            causes.push(name.duplicate());
+        }
+    }
+}
+
+/// Which requests are meant.
+fn rule(rule: &At<'_>, causes: &mut Vec<Cause>) {
+    let [operations, groups, versions, resources] = ["operations", "apiGroups", "apiVersions", "resources"].map(|f| rule.get(f));
+    let alone = |list: &At<'_>, what: &str, causes: &mut Vec<Cause>| {
+        if list.is_empty() {
+            causes.push(list.required(""));
+        }
+        if list.len() > 1 && list.items().iter().any(|one| one.text() == "*") {
+            causes.push(list.invalid(&format!("if '*' is present, must not specify other {what}")));
+        }
+    };
+    alone(&operations, "operations", causes);
+    for operation in operations.items().iter().filter(|o| !OPERATIONS.contains(&o.text())) {
+        causes.push(operation.not_supported(OPERATIONS));
+    }
+    alone(&groups, "API groups", causes);
+    alone(&versions, "API versions", causes);
+    causes.extend(versions.items().iter().filter(|v| v.is_empty()).map(|v| v.required("")));
+    rule_resources(&resources, causes);
+    one_of(&rule.get("scope"), SCOPES, causes);
+}
+
+fn rule_resources(resources: &At<'_>, causes: &mut Vec<Cause>) {
+    if resources.is_empty() {
+        causes.push(resources.required(""));
+    }
+    let (mut whole, mut everywhere): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    let (mut all, mut plain) = (false, false);
+    for at in resources.items() {
+        let text = at.text();
+        if text.is_empty() {
+            causes.push(at.required(""));
+            continue;
+        }
+        all |= text == "*";
+        let Some((resource, part)) = text.split_once('/') else {
+            plain = text != "*";
+            continue;
+        };
+        if whole.contains(&resource) {
+            causes.push(at.invalid(&format!("if '{resource}/*' is present, must not specify {text}")));
+        }
+        if everywhere.contains(&part) {
+            causes.push(at.invalid(&format!("if '*/{part}' is present, must not specify {text}")));
+        }
+        whole.extend((part == "*").then_some(resource));
+        everywhere.extend((resource == "*").then_some(part));
+    }
+    if resources.len() > 1 && resources.items().iter().any(|one| one.text() == "*/*") {
+        causes.push(resources.invalid("if '*/*' is present, must not specify other resources"));
+    }
+    if all && plain {
+        causes.push(resources.invalid("if '*' is present, must not specify other resources without subresources"));
+    }
+}
+
+fn match_resources(at: &At<'_>, causes: &mut Vec<Cause>) {
+    let policy = at.get("matchPolicy");
+    policy.check(&[Check::Required(""), Check::OneOf(&["Equivalent", "Exact"])], causes);
+    for selector in ["namespaceSelector", "objectSelector"].map(|f| at.get(f)) {
+        match selector.is_null() {
+            true => causes.push(selector.required("")),
+            false => rules::label_selector(&selector, causes),
+        }
+    }
+    for list in ["resourceRules", "excludeResourceRules"] {
+        for one in at.get(list).items() {
+            let names = one.get("resourceNames").items();
+            for (i, name) in names.iter().enumerate() {
+                name.form(formats::path_segment, causes);
+                causes.extend(names[..i].iter().any(|before| before.value == name.value).then(|| name.duplicate()));
+            }
+            rule(&one, causes);
+        }
+    }
+}
+
+pub fn policy(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
+    let spec = At::of(object, old, "spec");
+    spec.get("failurePolicy").check(&[Check::Required(""), Check::OneOf(&["Fail", "Ignore"])], causes);
+    let (kind, constraints) = (spec.get("paramKind"), spec.get("matchConstraints"));
+    if !kind.is_null() {
+        param_kind(&kind, causes);
+    }
+    match constraints.is_null() {
+        true => causes.push(constraints.required("")),
+        false => {
+            match_resources(&constraints, causes);
+            constraints.get("resourceRules").check(&[Check::Required("")], causes);
+        }
+    }
+    conditions(&spec.get("matchConditions"), causes);
+    for variable in spec.get("variables").items() {
+        let (name, expression) = (variable.get("name"), variable.get("expression"));
+        match name.text().trim().is_empty() {
+            true => causes.push(name.required("name is not specified")),
+            false if !formats::c_identifier(name.text()).is_empty() => causes.push(name.invalid("must be a valid CEL identifier")),
+            false => {}
+        }
+        if expression.text().trim().is_empty() {
+            causes.push(expression.required("expression is not specified"));
+        }
+    }
+    let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
+    if validations.is_empty() && annotations.is_empty() {
+        let detail = "validations or auditAnnotations must contain at least one item";
+        return causes.extend([validations.required(detail), annotations.required(detail)]);
+    }
+    validations.items().iter().for_each(|one| validation(one, causes));
+    let items = annotations.items();
+    for (i, annotation) in items.iter().enumerate() {
+        let (key, value) = (annotation.get("key"), annotation.get("valueExpression"));
+        let full = format!("{}/{}", object.name(), key.text());
+        causes.extend(formats::qualified_name(&full).iter().map(|p| key.invalid_as(full.as_str(), p)));
+        if value.text().trim().is_empty() {
+            causes.push(value.required("valueExpression is not specified"));
+        }
+        causes.extend(items[..i].iter().any(|before| before.get("key").value == key.value).then(|| key.duplicate()));
+    }
+}
+
+fn validation(at: &At<'_>, causes: &mut Vec<Cause>) {
+    let [expression, message_expression, message, reason] = ["expression", "messageExpression", "message", "reason"].map(|f| at.get(f));
+    if expression.text().trim().is_empty() {
+        causes.push(expression.required("expression is not specified"));
+    }
+    for text in [&message_expression, &message] {
+        if !text.is_empty() && text.text().trim().is_empty() {
+            causes.push(text.invalid("must be non-empty if specified"));
+        }
+    }
+    if message.text().trim().contains('\n') {
+        causes.push(message.invalid("must not contain line breaks"));
+    }
+    one_of(&reason, &["Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized"], causes);
+}
+
+fn param_kind(kind: &At<'_>, causes: &mut Vec<Cause>) {
+    let (api_version, name) = (kind.get("apiVersion"), kind.get("kind"));
+    let joined = |at: &At<'_>, text: &str, format: Format, prefix: &str, causes: &mut Vec<Cause>| {
+        let problems = format(text);
+        causes.extend((!problems.is_empty()).then(|| at.invalid_as(text, &format!("{prefix}{}", problems.join(",")))));
+    };
+    match api_version.text().split('/').collect::<Vec<_>>()[..] {
+        [""] => causes.push(api_version.required("")),
+        [version] => joined(&api_version, version, formats::dns1035_label, "", causes),
+        [group, version] => {
+            if !group.is_empty() {
+                joined(&api_version, group, formats::dns_subdomain, "", causes);
+            }
+            match version.is_empty() {
+                true => causes.push(api_version.invalid("version must be specified")),
+                false => joined(&api_version, version, formats::dns1035_label, "", causes),
+            }
+        }
+        _ => causes.push(api_version.invalid(&format!("unexpected GroupVersion string: {}", api_version.text()))),
+    }
+    let problems = formats::dns1035_label(&name.text().to_lowercase());
+    if name.is_empty() {
+        causes.push(name.required(""));
+    } else if !problems.is_empty() {
+        causes.push(name.invalid(&format!("may have mixed case, but should otherwise match: {}", problems.join(","))));
+    }
+}
+
+pub fn policy_binding(object: &Object, old: Option<&Object>, validating: bool, causes: &mut Vec<Cause>) {
+    let spec = At::of(object, old, "spec");
+    spec.get("policyName").check(&[Check::Required(""), Check::Form(formats::dns_subdomain)], causes);
+    let (parameters, matched) = (spec.get("paramRef"), spec.get("matchResources"));
+    if !parameters.is_null() {
+        let [name, selector, action] = ["name", "selector", "parameterNotFoundAction"].map(|f| parameters.get(f));
+        let both = !name.is_empty() && !selector.is_null();
+        let exclusive = "name and selector are mutually exclusive";
+        name.check(&[Check::Form(formats::path_segment)], causes);
+        causes.extend(both.then(|| name.forbidden(exclusive)));
+        rules::label_selector(&selector, causes);
+        causes.extend(both.then(|| selector.forbidden(exclusive)));
+        if name.is_empty() && selector.is_null() {
+            causes.push(parameters.required("one of name or selector must be specified"));
+        }
+        action.check(&[Check::Required(""), Check::OneOf(&["Deny", "Allow"])], causes);
+    }
+    if !matched.is_null() {
+        match_resources(&matched, causes);
+    }
+    if !validating {
+        return;
+    }
+    let actions = spec.get("validationActions");
+    let items = actions.items();
+    for (i, action) in items.iter().enumerate() {
+        one_of(action, &["Audit", "Deny", "Warn"], causes);
+        causes.extend(items[..i].iter().any(|before| before.value == action.value).then(|| action.duplicate()));
+    }
+    let has = |word: &str| items.iter().any(|action| action.text() == word);
+    if has("Deny") && has("Warn") {
+        let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and \
+                      headers serves no purpose)";
+        causes.push(actions.invalid(detail));
+    }
+    actions.check(&[Check::Required("at least one validation action is required")], causes);
+}

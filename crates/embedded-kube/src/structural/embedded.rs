@@ -1,0 +1,112 @@
+//! Objects inside objects (`x-kubernetes-embedded-resource`): they need a kind, an apiVersion and good metadata.
+//!
+//! Main function: [`check`].
+
+use super::Node;
+use super::problem::Problem;
+use crate::status::Cause;
+use crate::strategy::validate::formats;
+use serde_json::{Map, Value};
+
+/// What is wrong with embedded objects, anywhere below (`root`: the value itself counts as one).
+pub fn check(node: &Node, value: &Value, path: &str, root: bool, metadata: &dyn Fn(&Value, &str) -> Vec<Cause>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    walk(node, value, path, root, metadata, &mut problems);
+    problems
+}
+
+/// Reads metadata at a path, and returns what it does not have; or says why it cannot be read.
+pub type Reader = dyn Fn(&mut Value, &str) -> Result<Vec<String>, String>;
+
+/// Reads the metadata of embedded objects, and notes in `unknown` what they do not have.
+pub fn coerce(node: &Node, value: &mut Value, path: &str, read: &Reader, unknown: &mut Vec<String>) -> Result<(), Problem> {
+    match value {
+        Value::Object(map) => {
+            if node.embedded {
+                for key in ["apiVersion", "kind"] {
+                    if let Some(value) = map.get(key).filter(|v| !v.is_string() && !v.is_null()) {
+                        return Err(Problem::invalid(&child(path, key), value, "must be a string"));
+                    }
+                }
+                if let Some(metadata) = map.get_mut("metadata") {
+                    let at = child(path, "metadata");
+                    let before = metadata.clone();
+                    unknown.extend(read(metadata, &at).map_err(|why| Problem::invalid(&at, &before, &why))?);
+                }
+            }
+            for (key, item) in map {
+                match (node.properties.get(key), node.additional.schema()) {
+                    (Some(of), _) => coerce(of, item, &child(path, key), read, unknown)?,
+                    (None, Some(of)) => coerce(of, item, &format!("{path}[{key}]"), read, unknown)?,
+                    _ => {}
+                }
+            }
+        }
+        Value::Array(list) => {
+            if let Some(items) = &node.items {
+                for (i, item) in list.iter_mut().enumerate() {
+                    coerce(items, item, &format!("{path}[{i}]"), read, unknown)?;
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn child(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+fn walk(node: &Node, value: &Value, path: &str, root: bool, metadata: &dyn Fn(&Value, &str) -> Vec<Cause>, problems: &mut Vec<Problem>) {
+    match value {
+        Value::Object(map) => {
+            if node.embedded || root {
+                object(map, path, metadata, problems);
+            }
+            for (key, item) in map {
+                match (node.properties.get(key), node.additional.schema()) {
+                    (Some(of), _) => walk(of, item, &child(path, key), false, metadata, problems),
+                    (None, Some(of)) => walk(of, item, &format!("{path}[{key}]"), false, metadata, problems),
+                    _ => {}
+                }
+            }
+        }
+        Value::Array(list) => {
+            if let Some(items) = &node.items {
+                for (i, item) in list.iter().enumerate() {
+                    walk(items, item, &format!("{path}[{i}]"), false, metadata, problems);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn object(map: &Map<String, Value>, path: &str, metadata: &dyn Fn(&Value, &str) -> Vec<Cause>, problems: &mut Vec<Problem>) {
+    for key in ["apiVersion", "kind"] {
+        if !map.contains_key(key) {
+            problems.push(Problem::required(&child(path, key), ""));
+        }
+    }
+    for (key, value) in map {
+        let at = child(path, key);
+        let mut bad = |detail: &str| problems.push(Problem::invalid(&at, value, detail));
+        match (key.as_str(), value.as_str()) {
+            ("apiVersion" | "kind", None) => bad("must be a string"),
+            ("apiVersion" | "kind", Some("")) => bad("must not be empty"),
+            ("apiVersion", Some(text)) if text.matches('/').count() > 1 => bad(&format!("unexpected GroupVersion string: {text}")),
+            ("kind", Some(text)) => {
+                let errors = formats::dns1035_label(&text.to_lowercase());
+                if !errors.is_empty() {
+                    bad(&format!("may have mixed case, but should otherwise match: {}", errors.join(",")));
+                }
+            }
+            ("metadata", _) => {
+                let causes = metadata(value, &at);
+                problems.extend(causes.into_iter().map(|c| Problem { reason: c.reason, path: c.field, text: c.message }));
+            }
+            _ => {}
+        }
+    }
+}
