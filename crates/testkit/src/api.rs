@@ -3,10 +3,10 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use reqwest::{
     Certificate, Method,
-    blocking::{Client, ClientBuilder},
+    blocking::{Client, ClientBuilder, Response},
 };
 use serde_json::{Value, json};
-use std::{path::Path, time::Duration};
+use std::{io::Read, path::Path, time::Duration};
 
 /// No answer: the other side is not there, or went away.
 #[derive(Clone, Debug)]
@@ -89,6 +89,15 @@ impl Api {
         let text = response.text().map_err(failed)?;
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
         Ok(Answer { status, body })
+    }
+
+    /// The body of a successful GET as it comes: a list that is not to be parsed, or a watch.
+    ///
+    /// # Errors
+    /// When there was no answer, or one that is not a success.
+    pub fn stream(&self, path: &str) -> Result<impl Read + use<>, TransportError> {
+        let request = self.client.get(format!("{}{path}", self.base)).header("Accept", "application/json").bearer_auth(&self.token);
+        request.send().and_then(Response::error_for_status).map_err(|e| TransportError(e.to_string()))
     }
 
     /// # Errors
@@ -175,18 +184,18 @@ impl Api {
     }
 }
 
-fn builder() -> ClientBuilder {
+pub(crate) fn builder() -> ClientBuilder {
     // Fails only when one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder().no_proxy().timeout(Duration::from_secs(60))
 }
 
-fn finish(builder: ClientBuilder) -> Client {
+pub(crate) fn finish(builder: ClientBuilder) -> Client {
     builder.build().expect("a client")
 }
 
 /// The value of a field in YAML that is as simple as a kubeconfig with one cluster and one user, block or flow style.
-fn value_of(text: &str, name: &str) -> Option<String> {
+pub(crate) fn value_of(text: &str, name: &str) -> Option<String> {
     let start = text.match_indices(&format!("{name}:")).find(|(at, _)| {
         let before = text[..*at].chars().next_back();
         before.is_none_or(|c| c.is_whitespace() || c == '{')

@@ -23,9 +23,25 @@ impl ControlPlane {
     /// # Panics
     /// When it does not start, as when its programs were never built (`scripts/control-plane build`).
     pub fn start(root: &Path) -> Self {
+        Self::run(root, "up", false)
+    }
+
+    /// Starts an API server without controllers; `durable`: it answers a write when it is on disk.
+    ///
+    /// # Panics
+    /// As [`ControlPlane::start`].
+    pub fn api_server(root: &Path, durable: bool) -> Self {
+        Self::run(root, "up-api", durable)
+    }
+
+    fn run(root: &Path, verb: &str, durable: bool) -> Self {
         let script = root.join("scripts/control-plane");
         let port = free_range();
-        let output = Command::new(&script).args(["up", "", &port.to_string()]).output().expect("the script runs");
+        let mut command = Command::new(&script);
+        if durable {
+            command.env("CONTROL_PLANE_FSYNC", "1");
+        }
+        let output = command.args([verb, "", &port.to_string()]).output().expect("the script runs");
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
         let kubeconfig = stdout.lines().find_map(|l| l.strip_prefix("KUBECONFIG=")).map(PathBuf::from);
         match kubeconfig.filter(|_| output.status.success()) {

@@ -5,9 +5,11 @@
 
 mod api;
 mod control_plane;
+pub mod differential;
 mod program;
 mod repo;
 mod rng;
+pub mod scenario;
 
 pub use api::{Answer, Api, TransportError, apps_path, namespaced};
 pub use control_plane::ControlPlane;

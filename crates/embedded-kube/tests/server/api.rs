@@ -158,10 +158,10 @@ async fn a_restart_finds_everything_and_goes_on() {
 }
 
 #[tokio::test]
-async fn nobody_is_impersonated() {
+async fn this_process_acts_as_somebody_else_with_that_ones_rights() {
     let kube = start(Data::Memory).await;
     let request = http::Request::get("/api/v1/pods").header("Impersonate-User", "bob").body(axum::body::Body::empty()).expect("a request");
     let response = tower::ServiceExt::oneshot(kube.router(), request).await.expect("it answers");
-    assert_eq!(response.status(), 501, "an answer as the administrator would be a made-up one");
+    assert_eq!(response.status(), 403, "an answer as the administrator would be a made-up one");
     kube.shutdown().await;
 }

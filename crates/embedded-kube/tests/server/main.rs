@@ -1,6 +1,18 @@
 //! The server as its clients see it.
 
 mod api;
+mod auth;
+mod custom;
 mod durability;
+mod edge;
+mod hostile;
+mod kinds;
 mod kubectl;
+mod ownership;
+mod parts;
+mod pods;
+mod remote;
+mod roles_real;
+mod session;
 mod support;
+mod watching;

@@ -5,11 +5,11 @@ use axum::body::Body;
 use http::{Method, Request, header::CONTENT_TYPE};
 use http_body_util::BodyExt;
 use serde_json::Value;
-use tiphys_embedded_kube::{Data, EmbeddedKube, Options, sim::SimOptions};
+use tiphys_embedded_kube::{Data, EmbeddedKube, Options};
 use tower::ServiceExt;
 
 pub async fn start(data: Data) -> EmbeddedKube {
-    EmbeddedKube::start(Options { data, sim: SimOptions::default(), admin_token: None }).await.expect("the server starts")
+    EmbeddedKube::start(Options { data, ..Options::default() }).await.expect("the server starts")
 }
 
 /// Sends a request with a JSON body (empty for null) and gives code and answer (a string when it is not JSON).

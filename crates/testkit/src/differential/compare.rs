@@ -1,0 +1,320 @@
+//! What differs between two transcripts of one script. Main function: [`differences`]; main type: [`Difference`].
+
+use super::{
+    play::Reply,
+    script::{Script, Step, Watch},
+};
+use regex::Regex;
+use serde_json::Value;
+use std::{collections::BTreeSet, sync::LazyLock};
+
+static QUOTED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#""(?:[^"\\]|\\.)*"|'[^']*'"#).expect("a pattern of ours"));
+static DIGITS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\d+").expect("a pattern of ours"));
+
+/// The first thing that is not the same in the answers to one step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    pub step: usize,
+    /// The resource as in the path, with its subresource: `deployments/scale`.
+    pub kind: String,
+    /// `create`, `merge patch`, `list`, ...
+    pub verb: &'static str,
+    /// `status`, `header.warning`, `events`, or a field of the body, list indexes as `*`.
+    pub at: String,
+    pub expected: String,
+    pub found: String,
+    /// What differs in general words: the same for differences that probably have one cause, whatever the kind.
+    pub word: String,
+    /// Kind, verb and `word`.
+    pub signature: String,
+}
+
+/// Compares normalised replies. After a difference in a write, what follows in the same collection says nothing new and is left out.
+pub fn differences(script: &Script, expected: &[Reply], found: &[Reply]) -> Vec<Difference> {
+    let mut out = Vec::new();
+    let mut tainted: BTreeSet<String> = BTreeSet::new();
+    for (index, step) in script.steps.iter().enumerate() {
+        let subject = match step.watch {
+            Some(Watch::Drain(of)) => script.steps.get(of).unwrap_or(step),
+            _ => step,
+        };
+        let collection = collection(&subject.path);
+        let (Some(want), Some(got)) = (expected.get(index), found.get(index)) else { break };
+        if tainted.contains(&collection) {
+            continue;
+        }
+        let Some((at, expected, found, word)) = first(want, got) else { continue };
+        // What every kind's answer has in the same way is told of the form of the answer.
+        let (kind, verb) = if at == DESCRIPTION { ("Table".to_owned(), "any") } else { (kind(&subject.path), verb(step)) };
+        let signature = format!("{kind} {verb}: {word}");
+        out.push(Difference { step: index, kind, verb, at, expected, found, word, signature });
+        if at_is_harmless(out.last()) {
+            continue;
+        }
+        if want.status < 400 || got.status < 400 {
+            tainted.insert(collection);
+        }
+    }
+    out
+}
+
+type Found = (String, String, String, String);
+
+/// The text about a column of a Table. It is compared last: nothing else follows from it.
+const DESCRIPTION: &str = "columnDefinitions.*.description";
+
+fn at_is_harmless(difference: Option<&Difference>) -> bool {
+    difference.is_some_and(|d| d.at == DESCRIPTION)
+}
+
+/// A Table, or an event with one, without the texts about its columns.
+fn without_descriptions(value: &Value) -> Value {
+    let mut out = value.clone();
+    for pointer in ["/columnDefinitions", "/object/columnDefinitions"] {
+        for column in out.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten() {
+            column.as_object_mut().map(|c| c.remove("description"));
+        }
+    }
+    out
+}
+
+fn descriptions(want: &Reply, got: &Reply) -> Option<Found> {
+    let of = |r: &Reply| r.body.get("columnDefinitions").cloned();
+    let differ = of(want) != of(got) || want.events != got.events;
+    differ.then(|| (DESCRIPTION.to_owned(), "the API's documentation".into(), "the column's name".into(), "descriptions of columns".into()))
+}
+
+fn first(want: &Reply, got: &Reply) -> Option<Found> {
+    if want.status != got.status {
+        let (side, refusal) = if want.status >= 400 { ("", &want.body) } else { (" ours:", &got.body) };
+        let word = format!("{} became {};{side} {}", want.status, got.status, reason_of(refusal));
+        let show = |r: &Reply| format!("{} {}", r.status, brief(&r.body));
+        return Some(("status".into(), show(want), show(got), word));
+    }
+    causes(want, got)
+        .or_else(|| body(want, got))
+        .or_else(|| headers(want, got))
+        .or_else(|| events(want, got))
+        .or_else(|| descriptions(want, got))
+}
+
+/// Refusals are compared cause by cause, so that each missing one shows.
+fn causes(want: &Reply, got: &Reply) -> Option<Found> {
+    let list = |r: &Reply| r.body.pointer("/details/causes").and_then(Value::as_array).cloned().unwrap_or_default();
+    let (mut a, mut b) = (list(want), list(got));
+    // Fields that are maps are checked in the order of a Go map.
+    let key = |cause: &Value| cause.to_string();
+    if a.len() == b.len() {
+        a.sort_by_key(key);
+        b.sort_by_key(key);
+    }
+    let index = (0..a.len().max(b.len())).find(|i| a.get(*i) != b.get(*i))?;
+    let word = |list: &[Value]| list.get(index).map_or_else(|| "nothing".to_owned(), cause_text);
+    let show = |list: &[Value]| list.get(index).map_or_else(|| "nothing".to_owned(), Value::to_string);
+    Some(("details.causes".into(), show(&a), show(&b), format!("cause `{}` became `{}`", word(&a), word(&b))))
+}
+
+fn body(want: &Reply, got: &Reply) -> Option<Found> {
+    let message = |r: &Reply| r.body.get("message").and_then(Value::as_str).map(str::to_owned);
+    let letters = |text: Option<String>| {
+        let mut letters: Vec<char> = text.unwrap_or_default().chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let causes = want.body.pointer("/details/causes").is_some();
+    if want.status >= 400 && causes && letters(message(want)) == letters(message(got)) {
+        // The same causes in another order.
+        return None;
+    }
+    if want.status >= 400 && message(want) != message(got) {
+        let (a, b) = (message(want).unwrap_or_else(|| brief(&want.body)), message(got).unwrap_or_else(|| brief(&got.body)));
+        let word = format!("message `{}` became `{}`", general(&a), general(&b));
+        return Some(("message".into(), a, b, word));
+    }
+    walk(&without_descriptions(&want.body), &without_descriptions(&got.body), "")
+}
+
+fn headers(want: &Reply, got: &Reply) -> Option<Found> {
+    let names: BTreeSet<&String> = want.headers.keys().chain(got.headers.keys()).collect();
+    names.into_iter().find_map(|name| {
+        let none = Vec::new();
+        let (a, b) = (want.headers.get(name).unwrap_or(&none), got.headers.get(name).unwrap_or(&none));
+        let index = (0..a.len().max(b.len())).find(|i| a.get(*i) != b.get(*i))?;
+        let show = |list: &[String]| list.get(index).cloned().unwrap_or_else(|| "nothing".to_owned());
+        let word = format!("header {name} `{}` became `{}`", general(&show(a)), general(&show(b)));
+        Some((format!("header.{name}"), show(a), show(b), word))
+    })
+}
+
+fn events(want: &Reply, got: &Reply) -> Option<Found> {
+    let plain = |events: &[Value]| events.iter().map(without_descriptions).collect::<Vec<_>>();
+    let (a, b) = (plain(&want.events), plain(&got.events));
+    let index = (0..a.len().max(b.len())).find(|i| a.get(*i) != b.get(*i))?;
+    match (a.get(index), b.get(index)) {
+        (Some(x), Some(y)) if x["type"] == y["type"] => walk(x, y, "events.*"),
+        (x, y) => {
+            let kind = |e: Option<&Value>| e.map_or("nothing", |e| e["type"].as_str().unwrap_or("no event")).to_owned();
+            let show = |e: Option<&Value>| e.map_or_else(|| "nothing".to_owned(), brief);
+            Some(("events".into(), show(x), show(y), format!("event {} became {}", kind(x), kind(y))))
+        }
+    }
+}
+
+/// The first field, in order, that is not the same.
+fn walk(want: &Value, got: &Value, at: &str) -> Option<Found> {
+    match (want, got) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            keys.into_iter().find_map(|key| {
+                let at = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
+                match (a.get(key), b.get(key)) {
+                    (Some(x), Some(y)) => walk(x, y, &at),
+                    (Some(x), None) => Some((at.clone(), brief(x), "nothing".into(), format!("{at} is missing"))),
+                    (None, Some(y)) => Some((at.clone(), "nothing".into(), brief(y), format!("{at} is too much"))),
+                    (None, None) => None,
+                }
+            })
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            let at = format!("{at}.*");
+            let index = (0..a.len().max(b.len())).find(|i| a.get(*i) != b.get(*i))?;
+            match (a.get(index), b.get(index)) {
+                (Some(x), Some(y)) => walk(x, y, &at),
+                (Some(x), None) => Some((at.clone(), brief(x), "nothing".into(), format!("{at}: an entry is missing"))),
+                (None, y) => Some((at.clone(), "nothing".into(), y.map(brief).unwrap_or_default(), format!("{at}: an entry is too much"))),
+            }
+        }
+        (a, b) if a == b => None,
+        (a, b) => {
+            let (x, y) = (brief(a), brief(b));
+            let word = format!("{at} `{}` became `{}`", general(&x), general(&y));
+            Some((at.to_owned(), x, y, word))
+        }
+    }
+}
+
+fn reason_of(body: &Value) -> String {
+    match body.pointer("/details/causes/0") {
+        Some(cause) => cause_text(cause),
+        None => general(body.get("message").and_then(Value::as_str).unwrap_or(&brief(body))),
+    }
+}
+
+fn cause_text(cause: &Value) -> String {
+    let text = |key: &str| cause[key].as_str().unwrap_or_default();
+    general(&format!("{}: {}", text("field"), text("message")))
+}
+
+/// A text without what differs from one object to the next.
+fn general(text: &str) -> String {
+    let out = QUOTED.replace_all(text, "\"…\"");
+    let out = DIGITS.replace_all(&out, "N");
+    let mut short: String = out.chars().take(160).collect();
+    if short.len() < out.len() {
+        short.push('…');
+    }
+    short
+}
+
+fn brief(value: &Value) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut short: String = text.chars().take(1500).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+/// The words of a path from the resource on.
+fn resource_words(path: &str) -> Vec<&str> {
+    let words: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let prefix = match words.first() {
+        Some(&"api") => 2,
+        Some(&"apis") => 3,
+        _ => return words,
+    };
+    match words.get(prefix) {
+        Some(&"namespaces") if words.len() > prefix + 2 && !matches!(words[prefix + 2], "status" | "finalize") => {
+            words[prefix + 2..].to_vec()
+        }
+        Some(_) => words[prefix..].to_vec(),
+        None => words,
+    }
+}
+
+fn collection(path: &str) -> String {
+    resource_words(path).first().copied().unwrap_or_default().to_owned()
+}
+
+/// Which collection a path belongs to, with the subresource.
+pub fn kind(path: &str) -> String {
+    let words = resource_words(path);
+    if !path.starts_with("/api/") && !path.starts_with("/apis/") || words.first().is_some_and(|w| w.starts_with("api")) {
+        return path.to_owned();
+    }
+    match words.as_slice() {
+        [resource, _, sub, ..] => format!("{resource}/{sub}"),
+        [resource, ..] => (*resource).to_owned(),
+        [] => path.to_owned(),
+    }
+}
+
+/// What a step does, in Kubernetes' words.
+pub fn verb(step: &Step) -> &'static str {
+    let document = kind(&step.path).starts_with('/');
+    let named = document || resource_words(&step.path).len() > 1;
+    match (step.method.as_str(), step.watch) {
+        (_, Some(_)) => "watch",
+        ("GET", _) if named => "get",
+        ("GET", _) => "list",
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("PATCH", _) => match step.content_type.as_str() {
+            "application/json-patch+json" => "json patch",
+            "application/merge-patch+json" => "merge patch",
+            "application/strategic-merge-patch+json" => "strategic patch",
+            _ => "apply",
+        },
+        ("DELETE", _) if named => "delete",
+        ("DELETE", _) => "deletecollection",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn step(method: &str, path: &str) -> Step {
+        Step { method: method.into(), path: path.into(), ..Step::default() }
+    }
+
+    #[test]
+    fn a_difference_names_kind_verb_and_field_and_silences_what_follows_from_it() {
+        let path = "/apis/apps/v1/namespaces/${ns}/deployments";
+        let script = Script { steps: vec![step("POST", path), step("GET", path)], ..Script::default() };
+        let reply = |n: u8| Reply { status: 200, body: json!({"spec": {"list": [{"a": n}]}}), ..Reply::default() };
+        let found = differences(&script, &[reply(1), reply(1)], &[reply(2), reply(3)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].kind.as_str(), found[0].verb, found[0].at.as_str()), ("deployments", "create", "spec.list.*.a"));
+        assert!(differences(&script, &[reply(1), reply(1)], &[reply(1), reply(1)]).is_empty());
+    }
+
+    #[test]
+    fn paths_name_their_kind() {
+        for (path, wanted) in [
+            ("/api/v1/namespaces/${ns}/pods/p/status", "pods/status"),
+            ("/api/v1/namespaces/${ns}", "namespaces"),
+            ("/api/v1/namespaces/${ns}/finalize", "namespaces/finalize"),
+            ("/apis/apps/v1/deployments", "deployments"),
+            ("/apis/apps/v1", "/apis/apps/v1"),
+            ("/version", "/version"),
+        ] {
+            assert_eq!(kind(path), wanted, "{path}");
+        }
+    }
+}

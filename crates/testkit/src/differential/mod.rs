@@ -1,0 +1,22 @@
+//! The differential test: one script of requests, two API servers, and what differs between their answers.
+//!
+//! A [`Script`] is data. [`play`] runs it against a [`Server`] and gives a [`Transcript`], [`normalise`] takes out of it what a
+//! server makes up (uids, times, revisions, addresses), [`compare`] names what is left of a difference. Scripts come from
+//! [`generate`], [`shrink`] makes them smaller. Nothing here knows which of the two servers is ours.
+
+pub mod case;
+pub mod compare;
+pub mod generate;
+pub mod normalise;
+pub mod play;
+pub mod rules;
+pub mod script;
+pub mod server;
+pub mod shrink;
+
+pub use case::Case;
+pub use compare::{Difference, differences};
+pub use normalise::normalise;
+pub use play::{Reply, Transcript, play};
+pub use script::{Script, Step};
+pub use server::{Remote, Server};

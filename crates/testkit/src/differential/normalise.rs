@@ -1,0 +1,243 @@
+//! Takes out of a transcript what a server makes up. Main function: [`normalise`].
+//!
+//! Uids, object revisions, allocated addresses and ports become the place where they were seen first, so that "the same as
+//! there" is still compared; times, list revisions, continue tokens and ages become one word each. What the script itself sent
+//! stays as it is.
+
+use super::{
+    play::{Reply, Transcript},
+    script::Script,
+};
+use regex::{Captures, Regex};
+use serde_json::Value;
+use std::{collections::BTreeMap, sync::LazyLock};
+
+static UUID: LazyLock<Regex> = LazyLock::new(|| pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
+static TIME: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?(Z|[+-]\d\d:?\d\d))?( UTC)?"));
+static TOKEN_VOLUME: LazyLock<Regex> = LazyLock::new(|| pattern(r"kube-api-access-[a-z0-9]{5}"));
+static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\d+[smhdy](\d+[smhd])?$"));
+static NUMBER: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b\d+\b"));
+
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("a pattern of ours")
+}
+
+/// The replies with placeholders for what no two servers agree on.
+pub fn normalise(script: &Script, transcript: &Transcript) -> Vec<Reply> {
+    let sent = serde_json::to_string(script).unwrap_or_default().replace("${ns}", &transcript.namespace);
+    let mut seen = Seen { sent, namespace: &transcript.namespace, ..Seen::default() };
+    for (index, reply) in transcript.replies.iter().enumerate() {
+        seen.collect(&reply.body, &mut vec![index.to_string()]);
+        for (n, event) in reply.events.iter().enumerate() {
+            seen.collect(event, &mut vec![index.to_string(), n.to_string()]);
+        }
+    }
+    let one = |reply: &Reply| Reply {
+        status: reply.status,
+        headers: reply.headers.iter().map(|(k, v)| (k.clone(), v.iter().map(|t| seen.text(t)).collect())).collect(),
+        body: seen.value(&reply.body, false),
+        events: reply.events.iter().map(|e| seen.value(e, false)).collect(),
+    };
+    transcript.replies.iter().map(one).collect()
+}
+
+/// What was made up, and its placeholder.
+#[derive(Default)]
+struct Seen<'a> {
+    sent: String,
+    namespace: &'a str,
+    uids: BTreeMap<String, String>,
+    revisions: BTreeMap<String, String>,
+    addresses: BTreeMap<String, String>,
+    ports: BTreeMap<i64, String>,
+    names: BTreeMap<String, String>,
+}
+
+impl Seen<'_> {
+    fn collect(&mut self, value: &Value, at: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                if let Some(Value::Object(metadata)) = map.get("metadata") {
+                    self.collect_metadata(metadata, at);
+                }
+                for (key, inner) in map {
+                    at.push(key.clone());
+                    self.collect_field(key, inner, at);
+                    self.collect(inner, at);
+                    at.pop();
+                }
+            }
+            Value::Array(list) => {
+                for (index, inner) in list.iter().enumerate() {
+                    at.push(index.to_string());
+                    self.collect(inner, at);
+                    at.pop();
+                }
+            }
+            Value::String(text) => {
+                for found in UUID.find_iter(text) {
+                    let place = format!("{{uid@{}}}", at.join("/"));
+                    self.uids.entry(found.as_str().to_owned()).or_insert(place);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn collect_metadata(&mut self, metadata: &serde_json::Map<String, Value>, at: &[String]) {
+        let text = |key: &str| metadata.get(key).and_then(Value::as_str).unwrap_or_default();
+        if !text("uid").is_empty() && !text("resourceVersion").is_empty() {
+            let place = format!("{{rv@{}}}", at.join("/"));
+            self.revisions.entry(text("resourceVersion").to_owned()).or_insert(place);
+        }
+        let (base, name) = (text("generateName"), text("name"));
+        if !base.is_empty() && name.len() >= 5 && !self.sent.contains(name) {
+            let place = format!("{{{}+{}@{}}}", &name[..name.len() - 5], 5, at.join("/")).replace(self.namespace, "{ns}");
+            self.names.entry(name.to_owned()).or_insert(place);
+        }
+    }
+
+    fn collect_field(&mut self, key: &str, value: &Value, at: &[String]) {
+        let place = at.join("/");
+        match (key, value) {
+            ("clusterIP", Value::String(ip)) => self.address(ip, &place),
+            ("clusterIPs", Value::Array(list)) => list.iter().filter_map(Value::as_str).for_each(|ip| self.address(ip, &place)),
+            ("nodePort" | "healthCheckNodePort", Value::Number(port)) => {
+                let port = port.as_i64().unwrap_or_default();
+                if port != 0 && !self.sent.contains(&port.to_string()) {
+                    self.ports.entry(port).or_insert_with(|| format!("{{port@{place}}}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn address(&mut self, ip: &str, place: &str) {
+        if ip.parse::<std::net::IpAddr>().is_ok() && !self.sent.contains(ip) {
+            self.addresses.entry(ip.to_owned()).or_insert_with(|| format!("{{ip@{place}}}"));
+        }
+    }
+
+    /// `in_table` is true below a Table's cells.
+    fn value(&self, value: &Value, in_table: bool) -> Value {
+        match value {
+            Value::Object(map) => {
+                let has_uid = map.get("uid").is_some();
+                let one = |(k, v): (&String, &Value)| {
+                    let v = match (k.as_str(), v) {
+                        ("resourceVersion", Value::String(rv)) => self.revision(rv, has_uid),
+                        ("continue", Value::String(_)) => "{continue}".into(),
+                        ("token", Value::String(t)) if t.starts_with("ey") => "{token}".into(),
+                        ("serverAddress", Value::String(_)) => "{address}".into(),
+                        ("nodePort" | "healthCheckNodePort", Value::Number(n)) => {
+                            let place = n.as_i64().and_then(|n| self.ports.get(&n));
+                            place.map_or_else(|| v.clone(), |p| p.as_str().into())
+                        }
+                        _ => self.value(v, in_table || k == "cells"),
+                    };
+                    (self.text(k), v)
+                };
+                let mut out: serde_json::Map<String, Value> = map.iter().map(one).collect();
+                if let Some(Value::Array(list)) = out.get_mut("resources") {
+                    // Discovery lists custom kinds in the order of a Go map.
+                    list.sort_by_key(|r| r["name"].as_str().unwrap_or_default().to_owned());
+                }
+                Value::Object(out)
+            }
+            Value::Array(list) => Value::Array(list.iter().map(|v| self.value(v, in_table)).collect()),
+            Value::String(text) if in_table && AGE.is_match(text) => "{age}".into(),
+            Value::String(text) => self.text(text).into(),
+            other => other.clone(),
+        }
+    }
+
+    fn revision(&self, rv: &str, of_object: bool) -> Value {
+        match self.revisions.get(rv) {
+            Some(place) if of_object => place.as_str().into(),
+            _ if rv.is_empty() => rv.into(),
+            _ => "{rv of a list}".into(),
+        }
+    }
+
+    fn text(&self, text: &str) -> String {
+        let mut out = text.to_owned();
+        for (name, place) in &self.names {
+            out = out.replace(name, place);
+        }
+        for (address, place) in &self.addresses {
+            if out.contains(address.as_str()) {
+                out = replace_token(&out, address, place);
+            }
+        }
+        let out = out.replace(self.namespace, "{ns}");
+        let out = UUID.replace_all(&out, |c: &Captures<'_>| self.uids.get(&c[0]).cloned().unwrap_or_else(|| c[0].to_owned()));
+        let out = TIME.replace_all(&out, |c: &Captures<'_>| {
+            let digits = c.get(1).map_or(0, |m| m.as_str().len());
+            let date = c[0].replacen(' ', "T", 1);
+            let known = date.get(..19).is_some_and(|d| self.sent.contains(d));
+            if known { c[0].to_owned() } else { format!("{{now.{digits}}}") }
+        });
+        let out = TOKEN_VOLUME.replace_all(&out, "kube-api-access-{5}");
+        let lower = out.to_ascii_lowercase();
+        if !lower.contains("resource version") && !lower.contains("resourceversion") {
+            return out.into_owned();
+        }
+        let too_large = lower.contains("too large") || lower.contains("too old");
+        let number = |c: &Captures<'_>| match self.revisions.get(&c[0]) {
+            Some(place) => place.clone(),
+            None if too_large && !self.sent.contains(&c[0]) => "{rv of a list}".to_owned(),
+            None => c[0].to_owned(),
+        };
+        NUMBER.replace_all(&out, number).into_owned()
+    }
+}
+
+/// Replaces an address, but not the beginning of a longer one.
+fn replace_token(text: &str, token: &str, with: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(token) {
+        let end = at + token.len();
+        out.push_str(&rest[..at]);
+        let longer = rest[end..].starts_with(|c: char| c.is_ascii_digit());
+        out.push_str(if longer { token } else { with });
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn reply(body: Value) -> Reply {
+        Reply { status: 200, body, ..Reply::default() }
+    }
+
+    #[test]
+    fn what_a_server_makes_up_becomes_the_place_of_its_first_appearance() {
+        let uid = "0a1b2c3d-0000-4000-8000-000000000001";
+        let object =
+            json!({"metadata": {"uid": uid, "resourceVersion": "41", "creationTimestamp": "2031-01-02T03:04:05Z", "namespace": "d-1"}});
+        let again = json!({"message": format!("uid {uid} in d-1"), "metadata": {"uid": uid, "resourceVersion": "42"}});
+        let transcript = Transcript { namespace: "d-1".into(), replies: vec![reply(object), reply(again)] };
+        let out = normalise(&Script::default(), &transcript);
+        let metadata = &out[0].body["metadata"];
+        assert_eq!(metadata["uid"], "{uid@0/metadata/uid}");
+        assert_eq!(metadata["resourceVersion"], "{rv@0}");
+        assert_eq!(metadata["creationTimestamp"], "{now.0}");
+        assert_eq!(out[1].body["message"], "uid {uid@0/metadata/uid} in {ns}");
+        assert_eq!(out[1].body["metadata"]["resourceVersion"], "{rv@1}");
+    }
+
+    #[test]
+    fn what_the_script_sent_stays() {
+        let body = json!({"spec": {"clusterIP": "10.0.0.7", "renewTime": "2024-01-01T00:00:00.000000Z"}});
+        let step = super::super::Step { body: Some(json!({"ip": "10.0.0.7", "t": "2024-01-01T00:00:00Z"})), ..Default::default() };
+        let script = Script { steps: vec![step], ..Script::default() };
+        let transcript = Transcript { namespace: "d-1".into(), replies: vec![reply(body.clone())] };
+        assert_eq!(normalise(&script, &transcript)[0].body, body);
+    }
+}

@@ -1,0 +1,81 @@
+//! The differences that are meant, each with its cause. Main type: [`Rule`]; the data is `differences.json`.
+
+use super::compare::Difference;
+use serde::{Deserialize, Serialize};
+
+/// One explained difference: all of its fields must match exactly.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    pub kind: String,
+    pub verb: String,
+    /// As [`Difference::at`].
+    pub at: String,
+    /// What the real server answers, for people.
+    pub real: String,
+    /// What the embedded one answers, for people.
+    pub embedded: String,
+    pub cause: String,
+}
+
+/// More than these are not explanations but excuses.
+pub const MOST: usize = 25;
+
+/// The committed rules.
+///
+/// # Panics
+/// When the committed file is broken.
+pub fn committed() -> Vec<Rule> {
+    serde_json::from_str(include_str!("differences.json")).expect("the committed rules are JSON")
+}
+
+/// The rule that explains a difference.
+pub fn explained<'a>(rules: &'a [Rule], difference: &Difference) -> Option<&'a Rule> {
+    rules.iter().find(|r| r.kind == difference.kind && r.verb == difference.verb && r.at == difference.at)
+}
+
+/// The guide's page about them, made from the data.
+pub fn page(rules: &[Rule]) -> String {
+    let mut out = String::from(HEAD);
+    for rule in rules {
+        out.push_str(&format!("| {} | {} | `{}` | {} | {} | {} |\n", rule.kind, rule.verb, rule.at, rule.real, rule.embedded, rule.cause));
+    }
+    out.push_str(TAIL);
+    out
+}
+
+const HEAD: &str = "# Where the embedded API server differs from a real one
+
+Random scripts of requests are played on kube-apiserver 1.36 and on the embedded API server, both without controllers, and their
+answers compared: `cargo xtask differential --kubeconfig FILE`. These differences are meant. Each is exact: a kind, a verb and a field.
+This page is made from `crates/testkit/src/differential/differences.json`; a test keeps the two the same.
+
+| Kind | Verb | Field | Real | Embedded | Cause |
+| --- | --- | --- | --- | --- | --- |
+";
+
+const TAIL: &str = "
+What a server makes up is compared as *where it was seen first* (uids, revisions of objects, allocated addresses and ports, generated
+names), or as one word (times, revisions of lists, continue tokens, ages, signed tokens). Lists whose order depends on a Go map are
+compared as sets: the resources of a discovery document, the causes of one refusal. Not compared at all: the order of members in JSON
+objects, white space, and HTTP headers other than `Content-Type`, `Warning`, `Allow`, `Retry-After`, `Location` and `WWW-Authenticate`.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_what_the_data_says() {
+        let rules = committed();
+        assert!(rules.len() <= MOST);
+        let exact = |text: &str| !text.is_empty() && text != "*";
+        assert!(rules.iter().all(|r| exact(&r.kind) && exact(&r.verb) && exact(&r.at) && exact(&r.cause)));
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/differences.md");
+        let page = page(&rules);
+        if std::env::var_os("WRITE").is_some() {
+            std::fs::write(file, &page).expect("the guide's folder is there");
+        }
+        assert_eq!(std::fs::read_to_string(file).expect("the page is committed"), page, "run again with WRITE=1");
+    }
+}

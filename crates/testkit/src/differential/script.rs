@@ -1,0 +1,100 @@
+//! What is asked of a server. Main type: [`Script`]; JSON in and out.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A list of requests in a namespace of its own, which is there before the first of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Script {
+    /// What it is about, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub about: String,
+    pub steps: Vec<Step>,
+}
+
+/// One request, or one end of a watch.
+///
+/// Everywhere in it `${ns}` stands for the namespace of the script, and `${3.metadata.uid}` for what the answer to step 3
+/// (counted from 0) has there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Step {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub method: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// As it is sent, without `?`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub query: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub accept: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub content_type: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Value>,
+    /// A body that is no JSON, or that a JSON tree cannot hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<Watch>,
+    /// Asked again until the answer has this status: for what a server does a little later, as serving a new kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<u16>,
+}
+
+/// The two ends of a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Watch {
+    /// The request opens a stream; the answer is its head.
+    Start,
+    /// The events since, of the stream that step `n` opened.
+    Drain(usize),
+}
+
+impl Step {
+    /// The body as it is sent.
+    pub fn payload(&self) -> Option<String> {
+        self.text.clone().or_else(|| self.body.as_ref().map(Value::to_string))
+    }
+
+    /// Method and path, for people.
+    pub fn title(&self) -> String {
+        match self.watch {
+            Some(Watch::Drain(of)) => format!("events of the watch of step {of}"),
+            Some(Watch::Start) => format!("WATCH {}{}", self.path, self.query_part()),
+            None => format!("{} {}{}", self.method, self.path, self.query_part()),
+        }
+    }
+
+    fn query_part(&self) -> String {
+        if self.query.is_empty() { String::new() } else { format!("?{}", self.query) }
+    }
+}
+
+/// Puts values in the place of `${...}`; `lookup` gets what stands between the braces.
+pub fn fill(text: &str, lookup: &dyn Fn(&str) -> String) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let Some(length) = rest[start..].find('}') else { break };
+        out.push_str(&rest[..start]);
+        out.push_str(&lookup(&rest[start + 2..start + length]));
+        rest = &rest[start + length + 1..];
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fill;
+
+    #[test]
+    fn placeholders_are_filled_and_the_rest_stays() {
+        let lookup = |name: &str| format!("<{name}>");
+        assert_eq!(fill("/a/${ns}/b/${3.metadata.uid}", &lookup), "/a/<ns>/b/<3.metadata.uid>");
+        assert_eq!(fill("$1 ${open", &lookup), "$1 ${open");
+    }
+}
