@@ -2,7 +2,10 @@
 
 mod bench;
 mod codegen;
+mod conformance;
 mod crds;
+mod differential;
+mod fuzz;
 mod tidy;
 
 use clap::{Parser, Subcommand};
@@ -22,6 +25,12 @@ enum Task {
     Bench(bench::Bench),
     /// Check layering, purity, sizes, module headers, forbidden words, licences and duplicate versions
     Tidy,
+    /// Run recorded cases of the programs that Tiphys agrees with, one line a suite
+    Conformance(conformance::Conformance),
+    /// Play random scripts on a real API server and on the embedded one, and group what differs
+    Differential(differential::DifferentialArgs),
+    /// Run mutated inputs through the parsers of outside content
+    Fuzz(fuzz::Fuzz),
     /// Write the committed schema table from an OpenAPI v2 document and discovery files
     Codegen {
         /// Arguments for the generator, such as `--from DIR`
@@ -39,7 +48,10 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Args::parse().task {
         Task::Bench(bench) => bench::run(&root(), bench),
+        Task::Differential(args) => differential::run(&root(), &args),
         Task::Tidy => tidy::run(&root()),
+        Task::Conformance(args) => conformance::run(&root(), &args),
+        Task::Fuzz(args) => fuzz::run(&args),
         Task::Codegen { args } => codegen::run(&args),
         Task::Crds { check } => crds::run(&root(), check),
     }

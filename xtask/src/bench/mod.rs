@@ -1,9 +1,10 @@
 //! `cargo xtask bench`: figures of the whole program on this machine, from outside. Never part of the tests: a figure is not a verdict.
 
 mod fleet;
+mod kube;
 mod process;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum, builder::TypedValueParser};
 use std::path::{Path, PathBuf};
 
 /// What is measured.
@@ -11,6 +12,29 @@ use std::path::{Path, PathBuf};
 pub enum Bench {
     /// Many Applications of one 2 KB ConfigMap each, created and synced automatically
     Fleet(FleetArgs),
+    /// The embedded API server against a real one, which scripts/control-plane starts
+    Kube(KubeArgs),
+}
+
+#[derive(Args)]
+pub struct KubeArgs {
+    /// How many ConfigMaps are stored and how many requests of each kind are made
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    objects: usize,
+    /// Connections that make requests at the same time
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    connections: usize,
+    /// How often each server is measured; the best counts
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    rounds: usize,
+    /// Both servers answer a write only when it is on disk; otherwise neither does
+    #[arg(long)]
+    durable: bool,
+    /// The embedded server [default: target/release/examples/serve]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
 }
 
 #[derive(Args)]
@@ -47,5 +71,6 @@ enum Output {
 pub fn run(root: &Path, bench: Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Fleet(args) => fleet::run(root, &args),
+        Bench::Kube(args) => kube::run(root, &args),
     }
 }

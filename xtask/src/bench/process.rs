@@ -17,9 +17,18 @@ pub fn cpu_seconds(id: u32) -> anyhow::Result<f64> {
 
 /// The most memory it ever held, in MiB.
 pub fn peak_mebibytes(id: u32) -> anyhow::Result<f64> {
+    mebibytes(id, "VmHWM:")
+}
+
+/// The memory it holds now, in MiB.
+pub fn resident_mebibytes(id: u32) -> anyhow::Result<f64> {
+    mebibytes(id, "VmRSS:")
+}
+
+fn mebibytes(id: u32, field: &str) -> anyhow::Result<f64> {
     let text = fs::read_to_string(format!("/proc/{id}/status")).context("the process is gone")?;
-    let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:")).context("no VmHWM in /proc/ID/status")?;
-    let kibibytes: f64 = line.split_whitespace().next().context("VmHWM is empty")?.parse()?;
+    let line = text.lines().find_map(|l| l.strip_prefix(field)).with_context(|| format!("no {field} in /proc/ID/status"))?;
+    let kibibytes: f64 = line.split_whitespace().next().with_context(|| format!("{field} is empty"))?.parse()?;
     Ok(kibibytes / 1024.0)
 }
 

@@ -25,7 +25,7 @@ const ACCEPTED: [&str; 14] = [
 const MAX_VERSIONS: usize = 2;
 
 /// Crates of which the ecosystem itself carries more versions than we can help.
-const MANY_VERSIONS: [&str; 6] = ["getrandom", "hashbrown", "rand_core", "windows-sys", "syn", "windows-targets"];
+const MANY_VERSIONS: [&str; 7] = ["getrandom", "hashbrown", "rand", "rand_core", "windows-sys", "syn", "windows-targets"];
 
 pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let metadata = metadata(root, true)?;

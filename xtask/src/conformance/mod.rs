@@ -1,0 +1,181 @@
+//! `cargo xtask conformance DIR`: recorded cases against our code, one line a suite.
+//!
+//! Main function: [`run`]. A suite is a file `NAME.jsonl` (or `diff/NAME.jsonl`) with one case a line; the runner of a suite is a function
+//! from a case to what is wrong with our answer. Suites that nothing here can run count as failed, case by case. `conformance.toml`
+//! holds the least number of passes of each suite; the test at the end of this file keeps to it.
+
+mod diff;
+mod health;
+mod smp;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+};
+
+#[derive(Args)]
+pub struct Conformance {
+    /// The folder with the cases
+    pub dir: PathBuf,
+    /// Only this suite, such as `smp`, `diff` or `diff/two_way`
+    #[arg(long)]
+    pub suite: Option<String>,
+    /// List the cases that fail
+    #[arg(long)]
+    pub failing: bool,
+    /// Fail when a suite passes less often than conformance.toml says
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// What came of one suite.
+struct Outcome {
+    passed: usize,
+    total: usize,
+    /// Id and reason.
+    failures: Vec<(String, String)>,
+}
+
+/// What is wrong with our answer to a case.
+type Verdict = Result<(), String>;
+
+pub fn run(root: &Path, args: &Conformance) -> anyhow::Result<()> {
+    let suites = find(&args.dir, args.suite.as_deref())?;
+    if suites.is_empty() {
+        bail!("no suite {} in {}", args.suite.as_deref().unwrap_or("(*.jsonl)"), args.dir.display());
+    }
+    let minimum = if args.check { read_minimum(root)? } else { BTreeMap::new() };
+    let mut short = Vec::new();
+    for (name, file) in suites {
+        let outcome = run_suite(&args.dir, &name, &file)?;
+        println!("{name} {}/{}", outcome.passed, outcome.total);
+        if args.failing {
+            outcome.failures.iter().for_each(|(id, why)| println!("  {id}: {why}"));
+        }
+        if let Some(least) = minimum.get(&name).filter(|least| outcome.passed < **least) {
+            short.push(format!("{name}: {} of {} pass, conformance.toml wants {least}", outcome.passed, outcome.total));
+        }
+    }
+    if short.is_empty() { Ok(()) } else { bail!(short.join("\n")) }
+}
+
+/// Suites by name, with their files.
+fn find(dir: &Path, wanted: Option<&str>) -> anyhow::Result<BTreeMap<String, PathBuf>> {
+    let mut found = BTreeMap::new();
+    for prefix in ["", "diff/"] {
+        let folder = dir.join(prefix);
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_some_and(|e| e == "jsonl")
+                && let Some(stem) = path.file_stem().and_then(|s| s.to_str())
+            {
+                let name = format!("{prefix}{stem}");
+                if wanted.is_none_or(|w| w == name || format!("{w}/") == prefix) {
+                    found.insert(name, path);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let runner: Box<dyn Fn(&Value) -> Verdict> = match name {
+        "smp" => {
+            let types = smp::types(dir)?;
+            Box::new(move |case| smp::run(case, &types))
+        }
+        "health_builtin" => Box::new(health::built_in),
+        "health" => Box::new(health::custom),
+        _ => match name.strip_prefix("diff/") {
+            Some(_) => Box::new(diff::run),
+            None => Box::new(|_| Err("nothing can run this suite yet".into())),
+        },
+    };
+    let mut outcome = Outcome { passed: 0, total: 0, failures: Vec::new() };
+    for (number, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        let case: Value = serde_json::from_str(line).with_context(|| format!("{} line {}", file.display(), number + 1))?;
+        if name.starts_with("diff/") && diff::needs_code(&case) {
+            continue;
+        }
+        outcome.total += 1;
+        // One case that breaks us must not hide the others.
+        let verdict = catch_unwind(AssertUnwindSafe(|| runner(&case))).unwrap_or_else(|_| Err("panicked".into()));
+        match verdict {
+            Ok(()) => outcome.passed += 1,
+            Err(why) => outcome.failures.push((case["id"].as_str().unwrap_or("?").to_owned(), why)),
+        }
+    }
+    Ok(outcome)
+}
+
+/// Reads the `name = number` lines of conformance.toml.
+fn read_minimum(root: &Path) -> anyhow::Result<BTreeMap<String, usize>> {
+    let text = fs::read_to_string(root.join("conformance.toml")).context("cannot read conformance.toml")?;
+    let mut minimum = BTreeMap::new();
+    for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with(['#', '['])) {
+        let (name, number) = line.split_once('=').with_context(|| format!("conformance.toml: `{line}` is not `suite = passes`"))?;
+        minimum
+            .insert(name.trim().trim_matches('"').to_owned(), number.trim().parse().with_context(|| format!("conformance.toml: {line}"))?);
+    }
+    Ok(minimum)
+}
+
+fn text(case: &Value, key: &str) -> String {
+    case[key].as_str().unwrap_or_default().to_owned()
+}
+
+/// Where two documents differ first, for a message that can be read.
+fn first_difference(expected: &Value, got: &Value, path: &str) -> String {
+    match (expected, got) {
+        (Value::Object(e), Value::Object(g)) => {
+            let differing = e.keys().chain(g.keys()).find(|k| e.get(*k) != g.get(*k));
+            let absent = Value::from("<absent>");
+            differing.map_or_else(String::new, |k| {
+                first_difference(e.get(k).unwrap_or(&absent), g.get(k).unwrap_or(&absent), &format!("{path}/{k}"))
+            })
+        }
+        (Value::Array(e), Value::Array(g)) if e.len() == g.len() => match e.iter().zip(g).position(|(e, g)| e != g) {
+            Some(i) => first_difference(&e[i], &g[i], &format!("{path}/{i}")),
+            None => String::new(),
+        },
+        _ => format!("at {path}: expected {expected}, got {got}"),
+    }
+}
+
+/// Equal, or where it differs first.
+fn same(expected: &Value, got: &Value) -> Verdict {
+    if expected == got { Ok(()) } else { Err(first_difference(expected, got, "")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn no_suite_passes_less_often_than_before() {
+        let root = crate::root();
+        let dir = root.join("../shared/cases");
+        if !dir.is_dir() {
+            // Past the test harness, which keeps what a passing test prints.
+            writeln!(std::io::stderr(), "SKIPPED: no recorded cases at ../shared/cases").expect("standard error is open");
+            return;
+        }
+        let args = Conformance { dir, suite: None, failing: false, check: true };
+        run(&root, &args).expect("the minimum of every suite");
+    }
+
+    #[test]
+    fn minima_are_read() {
+        let minimum = read_minimum(&crate::root()).expect("conformance.toml can be read");
+        assert!(minimum["smp"] >= 131 && minimum.contains_key("diff/two_way"), "{minimum:?}");
+    }
+}

@@ -1,0 +1,157 @@
+//! Groups of differences that look alike, and how they are printed and kept. Main type: [`Report`].
+
+use super::Outcome;
+use std::{collections::BTreeMap, path::Path, time::Duration};
+use tiphys_testkit::differential::{
+    Case,
+    rules::{self, Rule},
+};
+
+/// What all scripts gave.
+pub struct Report {
+    rules: Vec<Rule>,
+    scripts: u64,
+    steps: usize,
+    /// By signature: how often, and the shortest script that shows it.
+    groups: BTreeMap<String, Group>,
+    explained: BTreeMap<String, u64>,
+    failures: Vec<String>,
+}
+
+struct Group {
+    count: u64,
+    at: usize,
+    example: Outcome,
+}
+
+impl Report {
+    pub fn new(rules: Vec<Rule>) -> Self {
+        Self { rules, scripts: 0, steps: 0, groups: BTreeMap::new(), explained: BTreeMap::new(), failures: Vec::new() }
+    }
+
+    pub fn add(&mut self, outcome: anyhow::Result<Outcome>) {
+        self.scripts += 1;
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => return self.failures.push(error.to_string()),
+        };
+        self.steps += outcome.script.steps.len();
+        for (at, difference) in outcome.differences.iter().enumerate() {
+            if let Some(rule) = rules::explained(&self.rules, difference) {
+                *self.explained.entry(format!("{} {} {}", rule.kind, rule.verb, rule.at)).or_default() += 1;
+                continue;
+            }
+            let copy = || {
+                let differences = outcome.differences[at..].to_vec();
+                Outcome { script: outcome.script.clone(), differences, expected: outcome.expected.clone() }
+            };
+            let group =
+                self.groups.entry(difference.signature.clone()).or_insert_with(|| Group { count: 0, at: usize::MAX, example: copy() });
+            group.count += 1;
+            if difference.step < group.at {
+                *group = Group { count: group.count, at: difference.step, example: copy() };
+            }
+        }
+    }
+
+    pub fn unexplained(&self) -> u64 {
+        self.groups.values().map(|g| g.count).sum::<u64>() + self.failures.len() as u64
+    }
+
+    /// The shortest script of each cause, whatever the kind.
+    pub fn examples(&self) -> Vec<&Outcome> {
+        let mut shortest: BTreeMap<&str, &Group> = BTreeMap::new();
+        for group in self.groups.values() {
+            let word = group.example.differences.first().map_or("", |d| d.word.as_str());
+            let known = shortest.entry(word).or_insert(group);
+            if group.at < known.at {
+                *known = group;
+            }
+        }
+        shortest.values().map(|g| &g.example).collect()
+    }
+
+    pub fn print(&self, show: usize, took: Duration) {
+        let mut words: BTreeMap<&str, Vec<&Group>> = BTreeMap::new();
+        for group in self.groups.values() {
+            words.entry(group.example.differences.first().map_or("", |d| d.word.as_str())).or_default().push(group);
+        }
+        let count = |groups: &[&Group]| groups.iter().map(|g| g.count).sum::<u64>();
+        let mut words: Vec<(&str, Vec<&Group>)> = words.into_iter().collect();
+        words.sort_by_key(|(_, groups)| std::cmp::Reverse(count(groups)));
+        for (word, groups) in words.iter().take(show) {
+            let Some(example) = groups.iter().min_by_key(|g| g.at).map(|g| &g.example) else { continue };
+            let Some(difference) = example.differences.first() else { continue };
+            let who = groups.iter().filter_map(|g| g.example.differences.first()).map(|d| format!("{} {}", d.kind, d.verb));
+            println!("{:5}x {word}", count(groups));
+            println!("       of {}", short(&who.collect::<Vec<_>>().join(", "), 300));
+            let step = &example.script.steps[difference.step];
+            println!("       {}, step {}: {} {}", example.script.about, difference.step, step.title(), step.content_type);
+            if let Some(body) = step.payload() {
+                println!("       sent     {}", short(&body, 700));
+            }
+            println!("       real     {} {}", difference.at, short(&difference.expected, 600));
+            println!("       embedded {} {}", difference.at, short(&difference.found, 600));
+        }
+        for failure in self.failures.iter().take(10) {
+            println!("  failed {failure}");
+        }
+        for (rule, count) in &self.explained {
+            println!("{count:5}x explained: {rule}");
+        }
+        let rate = self.scripts as f64 / took.as_secs_f64().max(0.001);
+        println!(
+            "{} scripts, {} steps, {rate:.1} scripts/s; {} unexplained differences in {} groups, {} explained, {} failed",
+            self.scripts,
+            self.steps,
+            self.unexplained(),
+            self.groups.len(),
+            self.explained.values().sum::<u64>(),
+            self.failures.len()
+        );
+    }
+}
+
+/// Prints shrunk scripts.
+pub fn print_examples(examples: &[Outcome]) {
+    for example in examples {
+        let Some(difference) = example.differences.first() else { continue };
+        println!("\n== {}", difference.signature);
+        for (index, step) in example.script.steps.iter().enumerate() {
+            println!("   {index}: {} {} {}", step.title(), step.content_type, step.payload().unwrap_or_default());
+        }
+        println!("   step {}, {}\n   real     {}\n   embedded {}", difference.step, difference.at, difference.expected, difference.found);
+    }
+}
+
+/// Writes each as a case that needs no real server any more.
+pub fn save(folder: &Path, examples: &[Outcome]) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    for example in examples {
+        let Some(difference) = example.differences.first() else { continue };
+        let word = |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect::<String>();
+        let mut name = format!("{}-{}-{}", word(&difference.kind), word(difference.verb), word(&difference.at));
+        name.truncate(80);
+        let mut path = folder.join(format!("{name}.json"));
+        for n in 2.. {
+            if !path.exists() {
+                break;
+            }
+            path = folder.join(format!("{name}-{n}.json"));
+        }
+        let mut script = example.script.clone();
+        script.about = difference.signature.clone();
+        let case = Case { server: "kube-apiserver 1.36".to_owned(), script, answers: example.expected.clone() };
+        std::fs::write(&path, format!("{}\n", serde_json::to_string_pretty(&case)?))?;
+        println!("wrote {}", path.display());
+    }
+    Ok(())
+}
+
+fn short(text: &str, most: usize) -> String {
+    let mut out: String = text.chars().take(most).collect();
+    if out.len() < text.len() {
+        out.push('…');
+    }
+    out
+}

@@ -1,0 +1,164 @@
+//! `cargo xtask fuzz [TARGET] [--seconds N]`: mutated inputs for every parser of outside content, on stable Rust.
+//!
+//! Main function: [`run`]. A worker process of this program runs the inputs below a limit of 512 MiB of memory; this one watches that it
+//! goes on. Input number `i` depends on the seed and `i` alone, so a failure is repeated with `--seed S --only I`. Seeds lie in `seeds/`.
+
+mod mutate;
+mod targets;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Command, Stdio},
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+use targets::Target;
+
+/// In KiB, as `ulimit -v` takes it; the address space is more than what is really in use.
+const MEMORY: u64 = 512 * 1024;
+/// No input may take longer, in a debug build on a busy machine.
+const SLOWEST: Duration = Duration::from_secs(60);
+
+#[derive(Args)]
+pub struct Fuzz {
+    /// json, json-patch, strategic-merge, fields-v1 or crd-schema; all of them without it
+    target: Option<String>,
+    /// How long, for each target
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    /// Another seed, other inputs
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Run this one input, and print it
+    #[arg(long)]
+    only: Option<u64>,
+    /// Be the process that runs the inputs
+    #[arg(long, hide = true)]
+    worker: bool,
+}
+
+pub fn run(args: &Fuzz) -> anyhow::Result<()> {
+    let wanted = |t: &&Target| args.target.as_ref().is_none_or(|name| name == t.name);
+    let chosen: Vec<&Target> = targets::ALL.iter().filter(wanted).collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = targets::ALL.iter().map(|t| t.name).collect();
+        bail!("no such target; there are {}", names.join(", "));
+    }
+    if args.worker {
+        return work(chosen[0], args);
+    }
+    for target in chosen {
+        match args.only {
+            Some(index) => one(target, args.seed, index),
+            None => watch(target, args)?,
+        }
+    }
+    Ok(())
+}
+
+fn one(target: &Target, seed: u64, index: u64) {
+    let input = mutate::input(target.seeds, seed, index);
+    println!("{}", String::from_utf8_lossy(&input));
+    match (target.run)(&input) {
+        Ok(()) => println!("ok"),
+        Err(why) => println!("fails: {why}"),
+    }
+}
+
+/// Runs inputs until the time is over; tells the number of each block of inputs before it begins, and of one that fails.
+fn work(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
+    let end = Instant::now() + Duration::from_secs(args.seconds);
+    let mut out = std::io::stdout();
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut slowest = Duration::ZERO;
+    for index in 0.. {
+        if Instant::now() > end {
+            writeln!(out, "done {index} {} {}", peak_memory(), slowest.as_millis())?;
+            return Ok(());
+        }
+        // The watcher must know which input it was when this process is killed.
+        writeln!(out, "at {index}")?;
+        let input = mutate::input(target.seeds, args.seed, index);
+        let began = Instant::now();
+        let verdict = std::panic::catch_unwind(|| (target.run)(&input)).unwrap_or_else(|_| Err("panicked".into()));
+        slowest = slowest.max(began.elapsed());
+        if let Err(why) = verdict {
+            writeln!(out, "fail {index} {}", why.replace('\n', " "))?;
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The most memory this process ever had, in KiB; 0 where the system does not tell.
+#[allow(clippy::disallowed_methods, reason = "a task of the repository reads what the system says of it")]
+fn peak_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+fn watch(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
+    let program = std::env::current_exe().context("this program has no path")?;
+    let mut worker = worker(&program, target, args).spawn().context("cannot start the worker")?;
+    let output = worker.stdout.take().context("the worker has no output")?;
+    let (send, receive) = mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            if send.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    let mut last = 0;
+    let verdict = loop {
+        match receive.recv_timeout(SLOWEST) {
+            Ok(line) => {
+                let mut words = line.splitn(3, ' ');
+                match (words.next(), words.next(), words.next()) {
+                    (Some("at"), Some(index), _) => last = index.parse().unwrap_or(last),
+                    (Some("done"), Some(count), rest) => break Ok(format!("{count} inputs, {}", figures(rest))),
+                    (Some("fail"), _, why) => break Err(why.unwrap_or("failed").to_owned()),
+                    _ => {}
+                }
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => break Err(format!("took longer than {} s", SLOWEST.as_secs())),
+            Err(mpsc::RecvTimeoutError::Disconnected) => break Err("the process ended: out of memory, or the stack overflowed".into()),
+        }
+    };
+    // It may have ended already.
+    let _ = worker.kill();
+    worker.wait().context("cannot wait for the worker")?;
+    drop(receive);
+    reader.join().ok();
+    match verdict {
+        Ok(text) => {
+            println!("{}: {text}", target.name);
+            Ok(())
+        }
+        Err(why) => bail!(
+            "{}: input {last}: {why}; repeat it with `cargo xtask fuzz {} --seed {} --only {last}`",
+            target.name,
+            target.name,
+            args.seed
+        ),
+    }
+}
+
+fn figures(rest: Option<&str>) -> String {
+    let (memory, slowest) = rest.and_then(|r| r.split_once(' ')).unwrap_or(("0", "0"));
+    format!("at most {} MiB, slowest {slowest} ms", memory.parse::<u64>().unwrap_or(0) / 1024)
+}
+
+/// The shell sets the limit, which needs no unsafe code.
+fn worker(program: &Path, target: &Target, args: &Fuzz) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"")]).arg(program);
+    command.args(["fuzz", target.name, "--worker", "--seconds", &args.seconds.to_string(), "--seed", &args.seed.to_string()]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+}

@@ -1,0 +1,149 @@
+//! What is fuzzed: a name, seeds, and what must hold for every input. A panic, an endless loop or too much memory fails as well.
+
+use serde_json::Value;
+use tiphys_apimachinery::{
+    Gvk, Object,
+    patch::{
+        apply::{self, ApplyOptions, fieldset::FieldSet},
+        json, json_merge, last_applied, migrate, strategic, three_way,
+    },
+    schema::{self, Schema, TypeRef, crd},
+};
+use tiphys_gocompat::yaml;
+
+pub struct Target {
+    pub name: &'static str,
+    /// One seed a line.
+    pub seeds: &'static str,
+    pub run: fn(&[u8]) -> Result<(), String>,
+}
+
+pub const ALL: [Target; 5] = [
+    Target { name: "json", seeds: include_str!("seeds/json.txt"), run: run_json },
+    Target { name: "json-patch", seeds: include_str!("seeds/json-patch.txt"), run: run_json_patch },
+    Target { name: "strategic-merge", seeds: include_str!("seeds/strategic-merge.txt"), run: run_strategic },
+    Target { name: "fields-v1", seeds: include_str!("seeds/fields-v1.txt"), run: run_fields },
+    Target { name: "crd-schema", seeds: include_str!("seeds/crd-schema.txt"), run: run_crd },
+];
+
+fn holds(condition: bool, what: &str) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(format!("does not hold: {what}")) }
+}
+
+/// The parts of an input that is a list; None when it is no JSON, which is fine.
+fn parts<const N: usize>(input: &[u8]) -> Option<[Value; N]> {
+    let list: Vec<Value> = serde_json::from_slice(input).ok()?;
+    list.try_into().ok()
+}
+
+/// JSON as such, as YAML, and as an object.
+fn run_json(input: &[u8]) -> Result<(), String> {
+    // Its errors are no failures; that it ends is what counts.
+    let _ = yaml::parse_documents(input, &yaml::Limits::default());
+    let Ok(value) = serde_json::from_slice::<Value>(input) else { return Ok(()) };
+    holds(serde_json::from_str::<Value>(&value.to_string()).is_ok_and(|again| again == value), "JSON is read as it was written")?;
+    let Ok(mut object) = Object::from_value(value) else { return Ok(()) };
+    let _ = (object.name().len(), object.labels(), object.annotations(), object.finalizers(), object.gvk(), object.deletion_timestamp());
+    last_applied::write(&mut object);
+    let _ = last_applied::read(&object);
+    Ok(())
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.iter().any(has_null),
+        Value::Object(map) => map.values().any(has_null),
+        _ => false,
+    }
+}
+
+/// `[document, JSON patch, merge patch]`
+fn run_json_patch(input: &[u8]) -> Result<(), String> {
+    let Some([doc, operations, merge]) = parts(input) else { return Ok(()) };
+    let _ = json::apply(&doc, &operations);
+    let _ = json_merge::create_three_way(&operations, &merge, &doc);
+    if let Ok(merged) = json_merge::apply(&doc, &merge)
+        && doc.is_object()
+    {
+        // The reference keeps nulls in a list that replaces a map, and drops them from one that replaces a list.
+        let again = || json_merge::apply(&merged, &merge) == Ok(merged.clone());
+        holds(has_null(&merge) || again(), "a merge patch changes nothing the second time")?;
+        if let (false, Ok(patch)) = (has_null(&merged), json_merge::create_two_way(&doc, &merged)) {
+            holds(json_merge::apply(&doc, &patch) == Ok(merged), "the patch makes what it was made from")?;
+        }
+    }
+    let _ = three_way::explain(&operations, &merge, &doc, None);
+    Ok(())
+}
+
+fn deployment() -> TypeRef<'static> {
+    schema::builtin().type_for(&Gvk::new("apps", "v1", "Deployment")).expect("it is built in")
+}
+
+/// `[original, modified, current]`, each a document or a patch
+fn run_strategic(input: &[u8]) -> Result<(), String> {
+    let Some([original, modified, current]) = parts(input) else { return Ok(()) };
+    let ty = deployment();
+    let _ = strategic::apply(&current, &modified, ty);
+    let _ = strategic::sort_merge_lists(&current, ty);
+    if let Ok(patch) = strategic::create_two_way(&original, &modified, ty) {
+        let _ = strategic::apply(&original, &patch, ty);
+    }
+    for overwrite in [true, false] {
+        if let Ok(patch) = three_way::create(&original, &modified, &current, Some(ty), overwrite) {
+            let _ = three_way::check_identity_unchanged(&patch);
+            let _ = strategic::apply(&current, &patch, ty);
+        }
+    }
+    let _ = three_way::explain(&original, &modified, &current, Some(ty));
+    Ok(())
+}
+
+/// `[fieldsV1, live object, configuration]`
+fn run_fields(input: &[u8]) -> Result<(), String> {
+    let Some([fields, live, config]) = parts(input) else { return Ok(()) };
+    if let Ok(set) = FieldSet::from_json(&fields) {
+        holds(FieldSet::from_json(&set.to_json()).as_ref() == Ok(&set), "a set is read as it was written")?;
+        holds(set.difference(&set).is_empty() && set.union(&set) == set && set.intersection(&set) == set, "the laws of sets")?;
+        holds(set.paths().iter().all(|path| set.contains(path)), "a set contains its paths")?;
+    }
+    let (Ok(mut live), Ok(config)) = (Object::from_value(live), Object::from_value(config)) else { return Ok(()) };
+    if let Some(entry) = live.metadata_mut().get_mut("managedFields").and_then(|m| m.get_mut(0)).and_then(Value::as_object_mut) {
+        entry.insert("fieldsV1".into(), fields);
+    }
+    for (ty, manager) in [(Some(deployment()), "kubectl"), (None, "a")] {
+        for force in [false, true] {
+            let options = ApplyOptions { manager, force, now: "2026-01-01T00:00:00Z", api_version: "apps/v1", ..ApplyOptions::default() };
+            if let Ok(applied) = apply::apply(Some(&live), &config, &options, ty) {
+                let again = apply::apply(Some(&applied), &config, &options, ty);
+                holds(again.is_ok(), "what was applied can be applied again")?;
+            }
+            let mut after = config.clone();
+            apply::track_update(Some(&live), &mut after, &options, ty);
+        }
+    }
+    let clients = migrate::owners(&live, "Update", &migrate::last_applied_field());
+    let _ = migrate::json_patch(&live, &clients, "kubectl", "");
+    Ok(())
+}
+
+/// `[schema, custom resource]`
+fn run_crd(input: &[u8]) -> Result<(), String> {
+    let Some([document, value]) = parts(input) else { return Ok(()) };
+    let _ = Schema::from_openapi_v3(&document);
+    let Ok(schema) = crd::from_structural(&document) else { return Ok(()) };
+    let root = schema.root().ok_or("a schema without a root")?;
+    let mut pruned = value.clone();
+    schema::prune(&mut pruned, root);
+    let once = pruned.clone();
+    schema::prune(&mut pruned, root);
+    holds(once == pruned, "pruning changes nothing the second time")?;
+    schema::apply_defaults(&mut pruned, root);
+    if let Ok(object) = Object::from_value(value) {
+        let options =
+            ApplyOptions { manager: "m", now: "2026-01-01T00:00:00Z", api_version: object.api_version(), ..ApplyOptions::default() };
+        let _ = apply::apply(None, &object, &options, Some(root));
+    }
+    Ok(())
+}
