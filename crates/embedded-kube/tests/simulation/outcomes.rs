@@ -112,6 +112,22 @@ impl Cluster for Real {
     }
 }
 
+/// Runs again, one at a time and twice at most, what came out otherwise than recorded: real controllers race one another (two writing one claim
+/// leave an Event, or a scheduler's queue waits), and what differs each time is no race.
+fn repeat_unlike(real: &Real, scenarios: &[Scenario], outcomes: &Mutex<Vec<String>>, run: &str) {
+    let recorded = recorded();
+    let unlike = |s: &Scenario, outcome: &str| recorded.get(s.name).is_some_and(|want| !difference(want, outcome).is_empty());
+    for round in ["t", "u"] {
+        for (at, scenario) in scenarios.iter().enumerate() {
+            let outcome = outcomes.lock().expect("no panic")[at].clone();
+            if unlike(scenario, &outcome) {
+                println!("again: {}\n{}", scenario.name, difference(&recorded[scenario.name], &outcome).join("\n"));
+                outcomes.lock().expect("no panic")[at] = scenario::run(real, scenario, &format!("{round}{at}{run}")).text();
+            }
+        }
+    }
+}
+
 #[test]
 #[ignore = "needs a full control plane: make test-real"]
 fn real_outcomes() {
@@ -123,8 +139,12 @@ fn real_outcomes() {
     let one = |at, scenario: &Scenario| scenario::run(&real, scenario, &format!("s{at}{run}")).text();
     run_some(&scenarios, |s| !s.is_alone(), 8, &outcomes, &one);
     run_some(&scenarios, Scenario::is_alone, 1, &outcomes, &one);
+    let record_anew = std::env::var_os("TIPHYS_RECORD").is_some();
+    if !record_anew {
+        repeat_unlike(&real, &scenarios, &outcomes, &run);
+    }
     let outcomes = outcomes.into_inner().expect("no panic");
-    if std::env::var_os("TIPHYS_RECORD").is_some() {
+    if record_anew {
         let mut all = recorded();
         all.retain(|name, _| scenario::all().iter().any(|s| s.name == name));
         all.extend(scenarios.iter().map(|s| s.name.to_owned()).zip(outcomes.clone()));

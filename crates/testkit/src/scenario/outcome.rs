@@ -279,7 +279,8 @@ fn without_kubelet(kept: &mut Map<String, Value>) {
 /// An event: who says what of whom. How often does not matter, nor what kubelets say.
 fn event(event: &Value, names: &[(String, String)]) -> Option<String> {
     let who = [word(event, "/source/component"), word(event, "/reportingComponent")].into_iter().find(|w| !w.is_empty()).unwrap_or("");
-    if matches!(who, "kubelet" | "kwok") {
+    // The allocator's repair looks around once in three minutes, whatever happens.
+    if matches!(who, "kubelet" | "kwok" | "ipallocator-repair-controller") {
         return None;
     }
     // Said or not, as a pod's deletion and the scheduler meet.
