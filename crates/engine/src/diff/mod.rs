@@ -10,6 +10,7 @@ mod kinds;
 mod known_types;
 mod managers;
 mod remarshal;
+mod respect;
 mod structured;
 
 use crate::{
@@ -27,6 +28,7 @@ use tiphys_apimachinery::{
 pub use ignore::check as check_rules;
 pub use kinds::type_of;
 pub use normalize::secret::mask as mask_secret;
+pub use respect::respecting;
 pub use structured::{MANAGER, structured};
 
 const SERVER_SIDE_APPLY: &str = "ServerSideApply=true";

@@ -10,7 +10,10 @@ use super::{
     step::{Action, Invalid, PruneRule, Step, SyncPhase},
     wave,
 };
-use crate::types::{Comparison, Entry, KindInfo};
+use crate::{
+    diff,
+    types::{Comparison, Entry, KindInfo},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{
@@ -121,7 +124,7 @@ impl Planner<'_> {
             return None;
         }
         let Some(desired) = &entry.desired else { return self.prune(entry) };
-        let mut step = self.write(desired.clone(), SyncPhase::Sync, Action::Apply);
+        let mut step = self.write(self.target(desired, entry.live.as_deref()), SyncPhase::Sync, Action::Apply);
         if let Some(live) = &entry.live {
             // A live object's scope is known for certain.
             step.key.clone_from(&entry.key);
@@ -130,6 +133,13 @@ impl Planner<'_> {
             step.unchanged = self.request.options.apply_out_of_sync_only && !entry.diff.modified;
         }
         Some(step)
+    }
+
+    /// What is applied: the desired object, or, where ignored differences are respected, one that leaves them as they are.
+    fn target(&self, desired: &Object, live: Option<&Object>) -> Object {
+        let live = live.filter(|_| self.request.options.respect_ignore_differences);
+        let options = diff::Options::from(&self.comparison.rules);
+        live.and_then(|live| diff::respecting(desired, live, &options).ok()).unwrap_or_else(|| desired.clone())
     }
 
     fn prune(&self, entry: &Entry) -> Option<Step> {

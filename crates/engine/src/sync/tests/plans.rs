@@ -344,3 +344,18 @@ blocked
     assert_eq!(SyncRequest::default(), serde_json::from_value(json!({})).expect("every field has a default"));
     assert!(Object::default().0.is_empty());
 }
+
+#[test]
+fn respected_differences_are_applied_as_they_are_live() {
+    let replicas = |n: u64| {
+        let mut o = make("Deployment", "d");
+        o.0.insert("spec".into(), json!({"replicas": n}));
+        o
+    };
+    for (option, expected) in [("", 2), ("RespectIgnoreDifferences=true", 7)] {
+        let sim = Sim::new(vec![replicas(2)]).existing(replicas(7)).sync_options(&[option]).ignoring("/spec/replicas");
+        let plan = sim.plan();
+        let target = plan.steps().next().and_then(|s| s.target.as_ref()).expect("a target");
+        assert_eq!(target.pointer("/spec/replicas"), Some(&json!(expected)), "{option}");
+    }
+}

@@ -5,7 +5,7 @@ use crate::{
         ApplyMode, Decision, Effect, Observed, OperationPhase, Outcome, Progress, ResourceResult, SyncPlan, SyncRequest, Write, hook, next,
         plan_with, record,
     },
-    types::{CompareRules, Comparison, Diff, Entry, Health, HealthStatus, KindInfo, SyncStatus, Tracking},
+    types::{CompareRules, Comparison, Diff, Entry, Health, HealthStatus, IgnoreRule, KindInfo, SyncStatus, Tracking},
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -107,6 +107,8 @@ pub struct Sim {
     pub messages: Vec<String>,
     pub now: Timestamp,
     pub created_hooks: BTreeMap<String, usize>,
+    /// JSON pointers that a comparison ignores.
+    pub ignored: Vec<String>,
     /// Names that the cache does not show yet.
     pub unseen: BTreeSet<String>,
     kept: Option<SyncPlan>,
@@ -150,6 +152,7 @@ impl Sim {
             messages: Vec::new(),
             now,
             created_hooks: BTreeMap::new(),
+            ignored: Vec::new(),
             unseen: BTreeSet::new(),
             kept: None,
             uids: Cell::new(0),
@@ -158,6 +161,11 @@ impl Sim {
 
     pub fn sync_options(mut self, list: &[&str]) -> Self {
         self.request.options = crate::sync::SyncOptions::parse(list);
+        self
+    }
+
+    pub fn ignoring(mut self, pointer: &str) -> Self {
+        self.ignored.push(pointer.into());
         self
     }
 
@@ -225,6 +233,9 @@ impl Sim {
         let wanted: BTreeSet<ResourceKey> = self.desired.iter().map(Object::key).collect();
         let untracked = |o: &Object| o.label("untracked").is_some() || o.kind() == "Namespace";
         entries.extend(self.world.iter().filter(|(k, o)| !wanted.contains(k) && !untracked(o)).map(|(_, o)| entry(None, Some(o))));
+        let mut rules = CompareRules::new(Tracking::annotation("app"), "argocd", "app", "https://kubernetes.default.svc", NS);
+        let any = IgnoreRule { group: "*".into(), kind: "*".into(), json_pointers: self.ignored.clone(), ..IgnoreRule::default() };
+        rules.ignore_differences.push(any);
         Comparison {
             entries,
             hooks: self.hooks.clone(),
@@ -234,7 +245,7 @@ impl Sim {
             health: Health::new(HealthStatus::Healthy, ""),
             images: Vec::new(),
             external_urls: Vec::new(),
-            rules: CompareRules::new(Tracking::annotation("app"), "argocd", "app", "https://kubernetes.default.svc", NS),
+            rules,
         }
     }
 
