@@ -1,10 +1,12 @@
 //! How well a live object is, read from nothing but the object itself.
 //!
-//! Main function: [`of`]. Each kind has a file under `kinds/`; kinds without one have no health, which is different from being healthy.
+//! Main function: [`of`]. What is known of a kind is a file under `kinds/`, or, for most custom kinds, a few lines in `rules/data/`. Kinds
+//! without either have no health, which is different from being healthy.
 //! It must not know of Applications or Git; the worst of many is taken in [`aggregate`].
 
 pub mod aggregate;
 mod kinds;
+mod rules;
 mod view;
 
 use crate::{
@@ -24,11 +26,18 @@ pub fn assess(live: &Object) -> Result<Option<Health>, EngineError> {
     if live.deletion_timestamp().is_some() && !marks::has_hook_finalizer(live) {
         return Ok(Some(Health::new(HealthStatus::Progressing, "Pending deletion")));
     }
-    let Some(check) = kinds::check_for(live.group(), live.kind()) else { return Ok(None) };
-    check(live).map(Some)
+    of_kind(live)
+}
+
+/// As [`assess`], but not regarding that the object may be about to be deleted: only what its kind makes of it.
+pub fn of_kind(live: &Object) -> Result<Option<Health>, EngineError> {
+    match kinds::check_for(live.group(), live.kind()) {
+        Some(check) => check(live).map(Some),
+        None => Ok(rules::judge(live).flatten()),
+    }
 }
 
 /// Whether objects of this kind have a health at all.
 pub fn is_assessed(group: &str, kind: &str) -> bool {
-    kinds::check_for(group, kind).is_some()
+    kinds::check_for(group, kind).is_some() || rules::knows(group, kind)
 }

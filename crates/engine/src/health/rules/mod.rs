@@ -1,0 +1,116 @@
+//! What is known of custom kinds, written down as rules: one file of `data/` for each API group, or a few related ones.
+//!
+//! Main function: [`judge`]. The language is described in docs/guide/health-rules.md; [`parse`] and [`expr`] read it into [`syntax`],
+//! [`eval`] applies it. Every status and message is what Argo CD 3.6 says. Kinds that need code are in `super::kinds`.
+
+mod eval;
+mod expr;
+mod parse;
+mod syntax;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use crate::types::Health;
+use parse::{KindRules, RuleError};
+use std::{collections::HashMap, sync::LazyLock};
+use syntax::Statement;
+use tiphys_apimachinery::Object;
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("data/", $name)))),*]
+    };
+}
+
+/// What the files share.
+const COMMON: (&str, &str) = ("common.health", include_str!("data/common.health"));
+
+/// The files with their texts.
+const FILES: &[(&str, &str)] = &files![
+    "3scale.health",
+    "airlock.health",
+    "altinity.health",
+    "ansible.health",
+    "argo.health",
+    "aws.health",
+    "cert-manager.health",
+    "cluster-api.health",
+    "crossplane.health",
+    "databases.health",
+    "elastic.health",
+    "flux.health",
+    "gateway-api.health",
+    "google.health",
+    "humio.health",
+    "kafka.health",
+    "knative.health",
+    "kruise.health",
+    "kubernetes.health",
+    "mariadb.health",
+    "netapp.health",
+    "networking.health",
+    "numaproj.health",
+    "observability.health",
+    "open-cluster-management.health",
+    "openshift.health",
+    "platform.health",
+    "promoter.health",
+    "rabbitmq.health",
+    "security.health",
+    "storage.health",
+    "virtualization.health",
+];
+
+static KNOWN: LazyLock<Known> = LazyLock::new(|| Known::read(FILES).expect("the files are part of the program, and a test reads them"));
+
+/// What the rules say of an object; `None` for kinds without rules. Some objects of a kind with rules have no health either.
+pub fn judge(live: &Object) -> Option<Option<Health>> {
+    KNOWN.rules_of(live.group(), live.kind()).map(|rules| eval::judge(rules, &live.0))
+}
+
+/// Whether there are rules for the kind.
+pub fn knows(group: &str, kind: &str) -> bool {
+    KNOWN.rules_of(group, kind).is_some()
+}
+
+/// All rules, by the kinds that they are for.
+#[derive(Debug, Default)]
+struct Known {
+    rules: Vec<Vec<Statement>>,
+    /// Kind, then group, to the place in `rules`.
+    exact: HashMap<String, Vec<(String, usize)>>,
+    /// Group or `*` with its end, and the place in `rules`: for all kinds of these groups that have no rules of their own.
+    groups: Vec<(String, usize)>,
+}
+
+impl Known {
+    fn read(files: &[(&str, &str)]) -> Result<Self, RuleError> {
+        let common = parse::shared(COMMON.0, COMMON.1)?;
+        let mut known = Self::default();
+        for (name, text) in files {
+            for KindRules { kinds, rules } in parse::parse(name, text, &common)? {
+                for (group, kind) in kinds {
+                    if kind == "*" {
+                        known.groups.push((group, known.rules.len()));
+                    } else {
+                        known.exact.entry(kind).or_default().push((group, known.rules.len()));
+                    }
+                }
+                known.rules.push(rules);
+            }
+        }
+        Ok(known)
+    }
+
+    fn rules_of(&self, group: &str, kind: &str) -> Option<&[Statement]> {
+        let exact = self.exact.get(kind).and_then(|groups| groups.iter().find(|(name, _)| name == group));
+        let found = exact.or_else(|| self.groups.iter().find(|(pattern, _)| covers(pattern, group)));
+        found.map(|(_, at)| self.rules[*at].as_slice())
+    }
+}
+
+/// Whether a group is the pattern's, or ends as a pattern that begins with `*`.
+fn covers(pattern: &str, group: &str) -> bool {
+    pattern.strip_prefix('*').map_or(group == pattern, |end| group.ends_with(end))
+}
