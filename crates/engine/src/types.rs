@@ -194,6 +194,16 @@ pub enum IgnoreStatus {
     None,
 }
 
+/// How the API server's own answers are compared (`ServerSideDiff=true`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerSideDiff {
+    /// What mutating webhooks add counts as a difference (`IncludeMutationWebhook=true`).
+    pub include_webhooks: bool,
+}
+
+/// What the API server answered to a server-side apply in dry run, or why it refused, by the key of the pair.
+pub type DryRuns = BTreeMap<ResourceKey, Result<Object, String>>;
+
 /// Everything a comparison depends on besides the objects themselves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompareRules {
@@ -214,6 +224,8 @@ pub struct CompareRules {
     pub inclusions: Vec<ExclusionRule>,
     pub ignore_status: IgnoreStatus,
     pub ignore_aggregated_roles: bool,
+    /// Differences are those that the API server itself tells; `None`: they are predicted here.
+    pub server_side_diff: Option<ServerSideDiff>,
     /// The Application's own sync options; `Prune=confirm` and `Delete=confirm` show in the entries.
     pub sync_options: Vec<String>,
     pub managed_namespace: Option<NamespaceMetadata>,
@@ -236,6 +248,7 @@ impl CompareRules {
             inclusions: Vec::new(),
             ignore_status: IgnoreStatus::All,
             ignore_aggregated_roles: false,
+            server_side_diff: None,
             sync_options: Vec::new(),
             managed_namespace: None,
         }
@@ -305,6 +318,8 @@ pub struct Comparison {
     pub conditions: Vec<Condition>,
     pub sync: SyncStatus,
     pub health: Health,
+    /// Pairs whose difference only a dry run can tell, and for which none was given: with any of them, this is not an answer yet.
+    pub unanswered: Vec<ResourceKey>,
     /// Sorted, without duplicates.
     pub images: Vec<String>,
     /// Sorted, without duplicates.

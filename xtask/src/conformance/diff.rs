@@ -30,6 +30,11 @@ pub fn run(case: &Value) -> Verdict {
             let found = diff::structured(&object(case, "target")?, &object(case, "live")?, &text(case, "manager"));
             as_json(&found.map_err(|e| e.to_string())?)
         }
+        "server_side" => {
+            let (live, predicted) = (object(case, "live")?, object(case, "dry_run_result")?);
+            let include = !case["options"]["ignore_mutation_webhook"].as_bool().unwrap_or(true);
+            as_json(&steps::server_side(&live, &predicted, include, &options(case))?)
+        }
         "normalize" => {
             let mut input = object(case, "input")?;
             steps::normalize(&mut input, &options(case));

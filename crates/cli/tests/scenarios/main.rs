@@ -5,6 +5,7 @@
 
 mod bad;
 mod good;
+mod rules;
 mod startup;
 mod world;
 
@@ -34,4 +35,6 @@ scenarios!(
     bad::bad_sources_are_named_and_cost_nothing,
     bad::bad_manifests_are_named_and_cost_nothing,
     bad::projects_are_obeyed,
+    rules::respected_differences_outlive_a_sync,
+    rules::the_api_server_says_what_differs,
 );

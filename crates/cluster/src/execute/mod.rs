@@ -88,6 +88,21 @@ impl Executor {
         Outcome { effect: index, result }
     }
 
+    /// What a server-side apply of the object would make of the live one, as the API server says without doing it.
+    pub async fn predict(&self, desired: &Object) -> Result<Object, Error> {
+        let executor = self.server_dry_run();
+        let kind = executor.kind(&desired.gvk(), &desired.key()).await?;
+        let job = Job { executor: &executor, kind, target: Arc::new(desired.clone()), force: false };
+        let done = job.apply_server_side().await?;
+        done.live.ok_or_else(|| invalid(&desired.key(), "the API server answered without the object"))
+    }
+
+    /// The same for many, together; in their order.
+    pub async fn predict_all(&self, desired: &[&Object]) -> Vec<Result<Object, String>> {
+        let runs: Vec<_> = desired.iter().map(|object| self.predict(object)).collect();
+        stream::iter(runs).buffered(PARALLEL).map(|r| r.map_err(message_of)).collect().await
+    }
+
     /// Carries out one group of effects together; `first` is the index of the first of them.
     pub async fn run_batch(&self, first: usize, effects: &[Effect]) -> Vec<Outcome> {
         // Collected, because a closure over borrowed effects would keep callers from being spawned.

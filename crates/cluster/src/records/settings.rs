@@ -122,6 +122,12 @@ impl Settings {
     }
 
     /// `resource.compareoptions.ignoreResourceStatusField`.
+    /// Whether the rules of roles that are put together from others are not compared (`resource.compareoptions`).
+    pub fn ignore_aggregated_roles(&self) -> bool {
+        let value = yaml_of(self.get("resource.compareoptions")).unwrap_or_default();
+        value.get("ignoreAggregatedRoles").and_then(Value::as_bool).unwrap_or_default()
+    }
+
     pub fn ignore_status(&self) -> IgnoreStatus {
         let value = yaml_of(self.get("resource.compareoptions")).unwrap_or_default();
         match value.get("ignoreResourceStatusField").and_then(Value::as_str) {

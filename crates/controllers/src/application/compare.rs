@@ -5,14 +5,17 @@ use super::{
     refresh::{Level, Refresh},
     status,
 };
-use std::sync::Arc;
-use tiphys_api::{AppProject, source::ApplicationSource};
+use std::{collections::BTreeSet, sync::Arc};
+use tiphys_api::{AppProject, Application, source::ApplicationSource};
 use tiphys_apimachinery::{Object, ResourceKey};
 use tiphys_cluster::clusters::LiveCluster;
 use tiphys_engine::{
     compare::compare,
-    spec, track,
-    types::{CompareRules, Comparison, Condition, ConditionType, Desired as Target, IgnoreRule, KindInfo, NamespaceMetadata},
+    marks, spec, track,
+    types::{
+        CompareRules, Comparison, Condition, ConditionType, Desired as Target, DryRuns, IgnoreRule, KindInfo, NamespaceMetadata,
+        ServerSideDiff,
+    },
 };
 use tiphys_gocompat::yaml;
 use tiphys_repo::{ManifestRequest, Manifests};
@@ -34,6 +37,10 @@ pub struct Desired {
 /// Compares as thoroughly as asked. The error is the text of a `ComparisonError`.
 pub async fn run(pass: &mut Pass<'_>, refresh: &Refresh) -> Result<Compared, String> {
     let source = only_source(pass)?;
+    if refresh.hard {
+        // What a dry run said may have changed without either side changing: a policy or a webhook.
+        pass.memo.comparison = None;
+    }
     let remembered = pass.memo.desired.clone().filter(|d| d.source == source && refresh.level <= Level::Recent && !refresh.hard);
     let reconciled = remembered.is_none();
     let desired = match remembered {
@@ -112,9 +119,33 @@ pub async fn with_live(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: &Des
     if helper && live.get(&namespace).is_some_and(|o| track::owner(o, &rules.tracking).is_none()) {
         live.remove(&namespace);
     }
-    let comparison = Arc::new(compare(desired, &live, &rules, &*kinds, pass.memo.comparison.as_deref()));
+    let previous = pass.memo.comparison.as_deref();
+    let mut comparison = compare(desired.clone(), &live, &rules, &*kinds, previous, &DryRuns::new());
+    if !comparison.unanswered.is_empty() {
+        let answers = ask(cluster, &comparison).await;
+        comparison = compare(desired, &live, &rules, &*kinds, previous, &answers);
+    }
+    let comparison = Arc::new(comparison);
     pass.memo.comparison = Some(comparison.clone());
     Ok(comparison)
+}
+
+/// Asks the API server what an apply would make of each pair that only it can judge.
+async fn ask(cluster: &LiveCluster, comparison: &Comparison) -> DryRuns {
+    let wanted: BTreeSet<&ResourceKey> = comparison.unanswered.iter().collect();
+    let pairs: Vec<(&ResourceKey, &Object)> =
+        comparison.entries.iter().filter(|e| wanted.contains(&e.key)).filter_map(|e| Some((&e.key, e.desired.as_ref()?))).collect();
+    let objects: Vec<&Object> = pairs.iter().map(|(_, object)| *object).collect();
+    let answers = cluster.executor.predict_all(&objects).await;
+    pairs.into_iter().map(|(key, _)| key.clone()).zip(answers).collect()
+}
+
+/// Whether the Application asks for differences by the API server.
+fn server_side_diff(app: &Application) -> Option<ServerSideDiff> {
+    let options = app.metadata.annotations.get(marks::COMPARE_OPTIONS).map_or("", String::as_str);
+    let has = |option: &str| options.split(',').any(|o| o.trim() == option);
+    let wanted = has("ServerSideDiff=true") && !has("ServerSideDiff=false");
+    wanted.then(|| ServerSideDiff { include_webhooks: has("IncludeMutationWebhook=true") })
 }
 
 fn local_objects(manifests: &[String]) -> Result<Vec<Object>, String> {
@@ -163,6 +194,8 @@ pub fn rules(pass: &Pass<'_>) -> Result<CompareRules, String> {
     rules.exclusions = settings.exclusions()?;
     rules.inclusions = settings.inclusions()?;
     rules.ignore_status = settings.ignore_status();
+    rules.ignore_aggregated_roles = settings.ignore_aggregated_roles();
+    rules.server_side_diff = server_side_diff(app);
     let policy = app.spec.sync_policy.as_ref();
     rules.sync_options = policy.map(|p| p.sync_options.clone()).unwrap_or_default();
     rules.managed_namespace = policy.and_then(|p| p.managed_namespace_metadata.as_ref()).map(|wanted| {

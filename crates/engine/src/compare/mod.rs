@@ -9,7 +9,10 @@ use crate::{
     diff, health, marks,
     normalize::targets,
     permit, track, tree,
-    types::{CompareRules, Comparison, Condition, ConditionType, Desired, Diff, Entry, KindInfo, NamespaceMetadata, SyncStatus},
+    types::{
+        CompareRules, Comparison, Condition, ConditionType, Desired, Diff, DryRuns, Entry, KindInfo, NamespaceMetadata, ServerSideDiff,
+        SyncStatus,
+    },
 };
 use pairing::{Live, Pair};
 use std::{collections::BTreeMap, sync::Arc};
@@ -18,13 +21,15 @@ use tiphys_apimachinery::{Gvk, Object, ResourceKey};
 /// Compares what Git wants with what there is.
 ///
 /// `live` has the objects that are marked as the Application's and those that have a desired key. With `previous`, pairs that have not
-/// changed since are taken over from it.
+/// changed since are taken over from it. Where the rules ask for the API server's own opinion, `dry_runs` has it; what is missing there is
+/// named in [`Comparison::unanswered`], to be asked before comparing again.
 pub fn compare(
     desired: Desired,
     live: &BTreeMap<ResourceKey, Arc<Object>>,
     rules: &CompareRules,
     kinds: &dyn KindInfo,
     previous: Option<&Comparison>,
+    dry_runs: &DryRuns,
 ) -> Comparison {
     let Desired { objects, errors } = desired;
     let failed = !errors.is_empty();
@@ -44,11 +49,21 @@ pub fn compare(
     let (targets, hooks, delete_hooks) = split_hooks(targets);
 
     let memory = Memory::new(previous, rules);
-    let judge = Judge { rules, kinds, hooks: &hooks, failed, comparable, memory };
+    let judge = Judge { rules, kinds, hooks: &hooks, failed, comparable, memory, dry_runs };
     let mut sync = SyncStatus::Synced;
-    let mut entries = Vec::new();
+    let (mut entries, mut unanswered, mut refused) = (Vec::new(), Vec::new(), false);
     for (key, pair) in pairing::pair(targets, live, rules, kinds) {
-        let (entry, drift) = judge.entry(key, pair);
+        let verdict = judge.diff(&key, &pair);
+        match &verdict {
+            Verdict::Unanswered => unanswered.push(key.clone()),
+            Verdict::Refused(why) => {
+                refused = true;
+                let message = format!("Failed to compare desired state to live state: failed to calculate diff: {why}");
+                conditions.push(Condition::new(ConditionType::ComparisonError, message));
+            }
+            Verdict::Differs(_) => {}
+        }
+        let (entry, drift) = judge.entry(key, pair, verdict);
         if drift {
             sync = SyncStatus::OutOfSync;
         }
@@ -58,13 +73,13 @@ pub fn compare(
     if rules.managed_namespace.as_ref().is_some_and(|m| m.changed) {
         sync = SyncStatus::OutOfSync;
     }
-    if failed || !comparable {
+    if failed || !comparable || refused {
         sync = SyncStatus::Unknown;
     }
     let (health, unreadable) = health::aggregate::aggregate(&mut entries, rules);
     conditions.extend(unreadable);
     let (images, external_urls) = tree::summary_of(entries.iter().filter_map(|e| e.live.as_deref()));
-    Comparison { entries, hooks, delete_hooks, conditions, sync, health, images, external_urls, rules: rules.clone() }
+    Comparison { entries, hooks, delete_hooks, conditions, sync, health, unanswered, images, external_urls, rules: rules.clone() }
 }
 
 /// A live object that carries another Application's mark.
@@ -118,7 +133,8 @@ impl<'a> Memory<'a> {
 
     /// The difference of a pair of which neither side has changed.
     fn diff(&self, key: &ResourceKey, desired: Option<&Object>, live: Option<&Arc<Object>>) -> Option<Diff> {
-        let entry = self.0.get(key)?;
+        // What could not be judged then has no difference to take over.
+        let entry = self.0.get(key).filter(|e| e.status != Some(SyncStatus::Unknown))?;
         let same_live = match (&entry.live, live) {
             (None, None) => true,
             (Some(a), Some(b)) => {
@@ -140,19 +156,29 @@ struct Judge<'a> {
     /// Differences can be judged.
     comparable: bool,
     memory: Memory<'a>,
+    dry_runs: &'a DryRuns,
+}
+
+/// What became of looking for a pair's difference.
+enum Verdict {
+    Differs(Diff),
+    /// A dry run has to be made first.
+    Unanswered,
+    /// The API server refused the dry run, or its answer cannot be used.
+    Refused(String),
 }
 
 impl Judge<'_> {
     /// The entry of a pair, and whether it makes the Application OutOfSync.
-    fn entry(&self, key: ResourceKey, (desired, live): Pair) -> (Entry, bool) {
+    fn entry(&self, key: ResourceKey, (desired, live): Pair, verdict: Verdict) -> (Entry, bool) {
         let (desired_ref, live_ref) = (desired.as_ref(), live.as_deref());
         let any = live_ref.or(desired_ref).expect("a pair has at least one object");
         let rules = self.rules;
         let own = live_ref.is_none_or(|live| track::is_marked_for_itself(live, desired_ref, &rules.tracking));
         let hook = marks::is_hook(any);
-        let diff = match self.memory.diff(&key, desired_ref, live.as_ref()) {
-            Some(diff) => diff,
-            None => self.diff(desired_ref, live_ref),
+        let (diff, judged) = match verdict {
+            Verdict::Differs(diff) => (diff, true),
+            Verdict::Unanswered | Verdict::Refused(_) => (Diff::default(), false),
         };
         let extra = desired.is_none();
         let skipped = hook || marks::is_ignored(any) || desired_ref.is_some_and(marks::is_skipped) || !own;
@@ -165,7 +191,8 @@ impl Judge<'_> {
         };
         let namespaced = self.kinds.is_namespaced(&key.group_kind()).unwrap_or(false);
         // Without all desired objects it is not known whether a live one is extra.
-        if (self.failed && extra) || !self.comparable || !permit::kind(&rules.project, &key.group_kind(), &key.name, namespaced) {
+        if (self.failed && extra) || !self.comparable || !judged || !permit::kind(&rules.project, &key.group_kind(), &key.name, namespaced)
+        {
             status = Some(SyncStatus::Unknown);
         }
         let confirm = |object: Option<&Object>| object.is_some_and(|o| self.needs_confirmation(o));
@@ -186,16 +213,37 @@ impl Judge<'_> {
         (entry, drift)
     }
 
-    fn diff(&self, desired: Option<&Object>, live: Option<&Object>) -> Diff {
+    fn diff(&self, key: &ResourceKey, (desired, live): &Pair) -> Verdict {
         let options = diff::Options::from(self.rules);
-        match (desired, live) {
-            (Some(desired), Some(live)) if track::needs_forgiveness(live, &self.rules.tracking) => {
-                let mut live = live.clone();
-                track::forgive_method_change(desired, &mut live, &self.rules.tracking);
-                diff::diff(Some(desired), Some(&live), &options)
-            }
-            _ => diff::diff(desired, live, &options),
+        if let Some(diff) = self.memory.diff(key, desired.as_ref(), live.as_ref()) {
+            return Verdict::Differs(diff);
         }
+        let (Some(desired), Some(live)) = (desired, live.as_deref()) else {
+            return Verdict::Differs(diff::diff(desired.as_ref(), live.as_deref(), &options));
+        };
+        let mut forgiven = None;
+        if track::needs_forgiveness(live, &self.rules.tracking) {
+            track::forgive_method_change(desired, forgiven.insert(live.clone()), &self.rules.tracking);
+        }
+        let live = forgiven.as_ref().unwrap_or(live);
+        match self.rules.server_side_diff {
+            Some(how) if !marks::is_hook(live) => self.asked(key, live, how, &options),
+            _ => Verdict::Differs(diff::diff(Some(desired), Some(live), &options)),
+        }
+    }
+
+    /// The difference to what the API server would make of the live object.
+    fn asked(&self, key: &ResourceKey, live: &Object, how: ServerSideDiff, options: &diff::Options<'_>) -> Verdict {
+        let difference = match self.dry_runs.get(key) {
+            None => return Verdict::Unanswered,
+            Some(Ok(predicted)) => diff::server_side(live, predicted, how.include_webhooks, options),
+            Some(Err(why)) => Err(format!(
+                "error calculating server side diff: error running server side apply in dryrun mode for resource {}/{}: {why}",
+                live.kind(),
+                live.name()
+            )),
+        };
+        difference.map_or_else(Verdict::Refused, Verdict::Differs)
     }
 
     fn wave(&self, desired: Option<&Object>, live: Option<&Object>, hook: bool) -> i64 {

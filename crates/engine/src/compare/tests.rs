@@ -54,7 +54,7 @@ fn by_key(objects: Vec<Object>) -> BTreeMap<ResourceKey, Arc<Object>> {
 }
 
 fn run_with(rules: &CompareRules, desired: Vec<Object>, live: Vec<Object>) -> Comparison {
-    compare(desired.into(), &by_key(live), rules, &Kinds, None)
+    compare(desired.into(), &by_key(live), rules, &Kinds, None, &DryRuns::new())
 }
 
 fn run(desired: Vec<Object>, live: Vec<Object>) -> Comparison {
@@ -124,7 +124,7 @@ fn hooks_of_the_deletion_wait_for_it() {
 fn errors_make_everything_unknown_and_nothing_extra() {
     let desired =
         Desired { objects: vec![], errors: vec![Condition::new(ConditionType::ComparisonError, "Failed to load target state: x")] };
-    let c = compare(desired, &by_key(vec![live(config_map("a", "1"))]), &rules(), &Kinds, None);
+    let c = compare(desired, &by_key(vec![live(config_map("a", "1"))]), &rules(), &Kinds, None, &DryRuns::new());
     assert_eq!((c.sync, c.entries[0].status, c.entries[0].requires_pruning), (SyncStatus::Unknown, Some(SyncStatus::Unknown), false));
     assert_eq!(messages(&c), ["ComparisonError: Failed to load target state: x"]);
 }
@@ -276,11 +276,11 @@ fn health_that_cannot_be_read_is_told() {
 #[test]
 fn unchanged_pairs_are_taken_over() {
     let there = by_key(vec![live(config_map("a", "1"))]);
-    let first = compare(vec![config_map("a", "1")].into(), &there, &rules(), &Kinds, None);
-    let again = compare(vec![config_map("a", "1")].into(), &there, &rules(), &Kinds, Some(&first));
+    let first = compare(vec![config_map("a", "1")].into(), &there, &rules(), &Kinds, None, &DryRuns::new());
+    let again = compare(vec![config_map("a", "1")].into(), &there, &rules(), &Kinds, Some(&first), &DryRuns::new());
     assert!(Arc::ptr_eq(&first.entries[0].diff.normalized_live, &again.entries[0].diff.normalized_live));
     let other_rules = CompareRules { ignore_aggregated_roles: true, ..rules() };
-    let fresh = compare(vec![config_map("a", "1")].into(), &there, &other_rules, &Kinds, Some(&first));
+    let fresh = compare(vec![config_map("a", "1")].into(), &there, &other_rules, &Kinds, Some(&first), &DryRuns::new());
     assert!(!Arc::ptr_eq(&first.entries[0].diff.normalized_live, &fresh.entries[0].diff.normalized_live));
 }
 
@@ -309,4 +309,29 @@ fn a_strategy_without_rolling_updates_gets_none() {
     spec.insert("strategy".into(), json!({"type": "Recreate"}));
     let c = run(vec![deployment()], vec![live(there)]);
     assert_eq!(c.entries[0].status, Some(SyncStatus::Synced), "{}", c.entries[0].diff.predicted_live);
+}
+
+#[test]
+fn a_server_side_difference_is_asked_for_and_taken_from_the_answer() {
+    let rules = CompareRules { server_side_diff: Some(ServerSideDiff { include_webhooks: true }), ..rules() };
+    let there = by_key(vec![live(config_map("a", "1"))]);
+    let with = |answers: &DryRuns, previous: Option<&Comparison>| {
+        compare(vec![config_map("a", "1"), config_map("new", "1")].into(), &there, &rules, &Kinds, previous, answers)
+    };
+    let first = with(&DryRuns::new(), None);
+    let key = first.entries[0].key.clone();
+    assert_eq!((&first.unanswered, first.entries[0].status), (&vec![key.clone()], Some(SyncStatus::Unknown)));
+    for (data, status) in [("1", SyncStatus::Synced), ("changed by a webhook", SyncStatus::OutOfSync)] {
+        let answers = DryRuns::from([(key.clone(), Ok(live(config_map("a", data))))]);
+        let answered = with(&answers, Some(&first));
+        assert_eq!((answered.unanswered.len(), answered.entries[0].status), (0, Some(status)), "{data}");
+        // An unchanged pair is not asked about again.
+        assert!(with(&DryRuns::new(), Some(&answered)).unanswered.is_empty());
+    }
+    let refused = with(&DryRuns::from([(key, Err("denied by a policy".into()))]), None);
+    assert_eq!((refused.sync, refused.entries[0].status), (SyncStatus::Unknown, Some(SyncStatus::Unknown)));
+    let text = "ComparisonError: Failed to compare desired state to live state: failed to calculate diff: error calculating server side diff: \
+        error running server side apply in dryrun mode for resource ConfigMap/a: denied by a policy";
+    assert_eq!(messages(&refused), [text]);
+    assert_eq!(with(&DryRuns::new(), Some(&refused)).unanswered.len(), 1);
 }

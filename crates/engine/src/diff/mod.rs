@@ -11,6 +11,7 @@ mod known_types;
 mod managers;
 mod remarshal;
 mod respect;
+mod server_side;
 mod structured;
 
 use crate::{
@@ -29,6 +30,7 @@ pub use ignore::check as check_rules;
 pub use kinds::type_of;
 pub use normalize::secret::mask as mask_secret;
 pub use respect::respecting;
+pub use server_side::server_side;
 pub use structured::{MANAGER, structured};
 
 const SERVER_SIDE_APPLY: &str = "ServerSideApply=true";
@@ -192,6 +194,16 @@ pub mod steps {
 
     pub fn normalize_secret(object: &mut Object) {
         super::normalize::secret::normalize(object);
+    }
+
+    /// A server-side difference to a live object that is taken as it is.
+    pub fn server_side(
+        live: &Object,
+        predicted: &Object,
+        include_webhooks: bool,
+        options: &Options<'_>,
+    ) -> Result<crate::types::Diff, String> {
+        super::server_side::as_written(live, predicted, include_webhooks, options)
     }
 
     pub fn two_way(desired: Option<&Object>, live: Option<&Object>) -> crate::types::Diff {

@@ -152,9 +152,14 @@ pub fn difference(old: &Object, new: &Object, ty: Option<TypeRef<'_>>) -> Result
     compare(&old.0, &new.0, Ty::new(ty))
 }
 
+/// Every field there is, those that nobody can own included.
+pub fn all_fields(object: &Object, ty: Option<TypeRef<'_>>) -> FieldSet {
+    fields_of(&object.0, Ty::new(ty))
+}
+
 /// The fields that a manager owns who applies this object.
 pub fn fields(object: &Object, ty: Option<TypeRef<'_>>) -> FieldSet {
-    let mut fields = fields_of(&object.0, Ty::new(ty));
+    let mut fields = all_fields(object, ty);
     fields.subtract(&UNOWNED);
     fields
 }
@@ -164,6 +169,13 @@ pub fn without_fields(object: &Object, remove: &FieldSet, ty: Option<TypeRef<'_>
     let mut kept = merge::map_without(&object.0, remove, Ty::new(ty));
     merge::drop_nulls(&mut kept, None, Some(&object.0));
     Object(kept)
+}
+
+/// The fields of `over` laid over `base`: maps and keyed lists together, everything else as a whole.
+pub fn merged(base: &Object, over: &Object, ty: Option<TypeRef<'_>>) -> Result<Object, String> {
+    let value = |o: &Object| Value::Object(o.0.clone());
+    let merged = merge::merge(&value(base), &value(over), Ty::new(ty))?;
+    Ok(Object::from_value(merged).unwrap_or_default())
 }
 
 fn is_reset(list: &[Value]) -> bool {

@@ -243,6 +243,7 @@ impl Sim {
             conditions: Vec::new(),
             sync: SyncStatus::OutOfSync,
             health: Health::new(HealthStatus::Healthy, ""),
+            unanswered: Vec::new(),
             images: Vec::new(),
             external_urls: Vec::new(),
             rules,
