@@ -5,11 +5,24 @@ use serde_json::Value;
 use std::{path::Path, process::Command};
 
 /// Imports go only up this list: a crate may import those before it.
-pub const ORDER: [&str; 12] =
-    ["gocompat", "apimachinery", "api", "engine", "render", "repo", "cluster", "catalog", "embedded-kube", "controllers", "server", "cli"];
+pub const ORDER: [&str; 13] = [
+    "gocompat",
+    "apimachinery",
+    "api",
+    "lua",
+    "engine",
+    "render",
+    "repo",
+    "cluster",
+    "catalog",
+    "embedded-kube",
+    "controllers",
+    "server",
+    "cli",
+];
 
 /// No clock, no network, no file, no randomness of their own.
-pub const PURE: [&str; 5] = ["gocompat", "apimachinery", "api", "engine", "render"];
+pub const PURE: [&str; 6] = ["gocompat", "apimachinery", "api", "lua", "engine", "render"];
 
 /// Pairs that must not meet although the order would let them.
 const APART: [(&str, &str); 7] = [

@@ -1,0 +1,187 @@
+//! `string.format`: C's directives as far as Lua has them. Main function: [`format`].
+
+use crate::library::{Args, Fault};
+
+/// Longer widths and precisions are refused, as in Lua.
+const WIDTH: usize = 99;
+
+#[derive(Default)]
+struct Directive {
+    left: bool,
+    plus: bool,
+    space: bool,
+    alternate: bool,
+    zero: bool,
+    width: usize,
+    precision: Option<usize>,
+}
+
+pub fn format(args: &Args<'_>) -> Result<Vec<u8>, Fault> {
+    let pattern = args.bytes(1)?;
+    let (mut out, mut rest, mut argument) = (Vec::new(), &pattern[..], 1);
+    while let Some(at) = rest.iter().position(|b| *b == b'%') {
+        out.extend_from_slice(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix(b"%") {
+            out.push(b'%');
+            rest = after;
+            continue;
+        }
+        let directive = Directive::parse(&mut rest)?;
+        let Some((conversion, after)) = rest.split_first() else { return Err(invalid(b' ')) };
+        rest = after;
+        argument += 1;
+        let text = directive.convert(*conversion, args, argument)?;
+        args.charge(text.len() as u64 / 16 + 1)?;
+        out.extend_from_slice(&text);
+    }
+    out.extend_from_slice(rest);
+    Ok(out)
+}
+
+fn invalid(conversion: u8) -> Fault {
+    Fault::text(format!("invalid option '%{}' to 'format'", char::from(conversion)))
+}
+
+impl Directive {
+    fn parse(rest: &mut &[u8]) -> Result<Self, Fault> {
+        let mut directive = Self::default();
+        while let Some((flag @ (b'-' | b'+' | b' ' | b'#' | b'0'), after)) = rest.split_first() {
+            match flag {
+                b'-' => directive.left = true,
+                b'+' => directive.plus = true,
+                b' ' => directive.space = true,
+                b'#' => directive.alternate = true,
+                _ => directive.zero = true,
+            }
+            *rest = after;
+        }
+        directive.width = number(rest)?.unwrap_or(0);
+        if let Some(after) = rest.strip_prefix(b".") {
+            *rest = after;
+            directive.precision = Some(number(rest)?.unwrap_or(0));
+        }
+        Ok(directive)
+    }
+
+    fn convert(&self, conversion: u8, args: &Args<'_>, n: usize) -> Result<Vec<u8>, Fault> {
+        Ok(match conversion {
+            b'd' | b'i' => {
+                let value = args.number(n)? as i64;
+                self.pad(self.sign(value < 0), self.digits(value.unsigned_abs().to_string()), self.precision.is_none())
+            }
+            b'u' => self.pad("", self.digits((args.number(n)? as i64 as u64).to_string()), self.precision.is_none()),
+            b'o' => self.pad(self.prefix("0"), self.digits(format!("{:o}", args.number(n)? as i64)), self.precision.is_none()),
+            b'x' => self.pad(self.prefix("0x"), self.digits(format!("{:x}", args.number(n)? as i64)), self.precision.is_none()),
+            b'X' => self.pad(self.prefix("0X"), self.digits(format!("{:X}", args.number(n)? as i64)), self.precision.is_none()),
+            b'c' => self.pad_text(vec![args.number(n)? as i64 as u8]),
+            b'e' | b'E' | b'f' | b'F' | b'g' | b'G' => self.float(conversion, args.number(n)?),
+            b's' => {
+                let mut text = args.bytes(n)?;
+                text.truncate(self.precision.unwrap_or(text.len()));
+                self.pad_text(text)
+            }
+            b'q' => quoted(&args.bytes(n)?),
+            other => return Err(invalid(other)),
+        })
+    }
+
+    fn sign(&self, negative: bool) -> &'static str {
+        match (negative, self.plus, self.space) {
+            (true, ..) => "-",
+            (_, true, _) => "+",
+            (_, _, true) => " ",
+            _ => "",
+        }
+    }
+
+    fn prefix(&self, prefix: &'static str) -> &'static str {
+        if self.alternate { prefix } else { "" }
+    }
+
+    fn digits(&self, digits: String) -> String {
+        format!("{digits:0>width$}", width = self.precision.unwrap_or(0))
+    }
+
+    fn float(&self, conversion: u8, value: f64) -> Vec<u8> {
+        let sign = self.sign(value.is_sign_negative());
+        if !value.is_finite() {
+            let word = if value.is_nan() { "nan" } else { "inf" };
+            return self.pad(sign, word.to_owned(), false);
+        }
+        let (precision, value) = (self.precision.unwrap_or(6), value.abs());
+        let text = match conversion.to_ascii_lowercase() {
+            b'f' => format!("{value:.precision$}"),
+            b'e' => exponent(value, precision),
+            _ => general(value, precision.max(1), self.alternate),
+        };
+        self.pad(sign, if conversion.is_ascii_uppercase() { text.to_uppercase() } else { text }, true)
+    }
+
+    /// Zeros stand between the sign and the digits.
+    fn pad(&self, sign: &str, digits: String, zeros: bool) -> Vec<u8> {
+        let missing = self.width.saturating_sub(sign.len() + digits.len());
+        if self.zero && !self.left && zeros {
+            return format!("{sign}{}{digits}", "0".repeat(missing)).into_bytes();
+        }
+        self.pad_text(format!("{sign}{digits}").into_bytes())
+    }
+
+    fn pad_text(&self, text: Vec<u8>) -> Vec<u8> {
+        let padding = vec![b' '; self.width.saturating_sub(text.len())];
+        if self.left { [text, padding].concat() } else { [padding, text].concat() }
+    }
+}
+
+fn number(rest: &mut &[u8]) -> Result<Option<usize>, Fault> {
+    let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+    let text = std::str::from_utf8(&rest[..digits]).unwrap_or_default();
+    *rest = &rest[digits..];
+    if digits == 0 {
+        return Ok(None);
+    }
+    let number = text.parse().ok().filter(|n| *n <= WIDTH);
+    number.map(Some).ok_or_else(|| Fault::text("invalid format (width or precision too long)".into()))
+}
+
+/// As C's `%e`: at least two digits of exponent.
+fn exponent(value: f64, precision: usize) -> String {
+    let text = format!("{value:.precision$e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |e| ('-', e));
+    format!("{digits}e{sign}{exponent:0>2}")
+}
+
+/// As C's `%g`: the shorter of both forms, without zeros at the end.
+fn general(value: f64, precision: usize, alternate: bool) -> String {
+    let scientific = exponent(value, precision - 1);
+    let (digits, power) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let power: i32 = power.parse().unwrap_or(0);
+    let trim = |digits: &str| match digits.contains('.') && !alternate {
+        true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => digits.to_owned(),
+    };
+    match usize::try_from(power) {
+        Ok(large) if large >= precision => format!("{}e{}", trim(digits), &scientific[digits.len() + 1..]),
+        _ if power < -4 => format!("{}e{}", trim(digits), &scientific[digits.len() + 1..]),
+        _ => {
+            let decimals = usize::try_from(i32::try_from(precision).unwrap_or(i32::MAX) - 1 - power).unwrap_or(0);
+            trim(&format!("{value:.decimals$}"))
+        }
+    }
+}
+
+/// As Lua can read it again.
+fn quoted(text: &[u8]) -> Vec<u8> {
+    let mut out = vec![b'"'];
+    for byte in text {
+        match byte {
+            b'"' | b'\\' | b'\n' => out.extend_from_slice(&[b'\\', *byte]),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            0 => out.extend_from_slice(b"\\0"),
+            other => out.push(*other),
+        }
+    }
+    out.push(b'"');
+    out
+}

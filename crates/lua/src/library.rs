@@ -1,0 +1,231 @@
+//! The functions that scripts can call, as far as they are written in Rust; the rest is prelude.lua.
+//!
+//! Main function: [`environment`]. Everything here ends by itself in time proportional to what it is charged for.
+
+use crate::{Limit, convert::type_name, format, meter::Meter, os, strings, worker};
+use mlua::{Error, Function, Lua, MultiValue, Table, Value};
+use std::rc::Rc;
+
+/// Coroutines within coroutines.
+const COROUTINES: u32 = 100;
+
+/// A call costs more than an instruction of Lua, an error more than a call.
+const CALL: u64 = 25;
+const ERROR: u64 = 250;
+
+/// What a library function answers.
+pub type Answer = Vec<Value>;
+
+/// Why it does not.
+pub enum Fault {
+    /// Raised where the script called it.
+    Script(String),
+    Limit(Limit),
+    /// The machine's own, such as no memory.
+    Machine(Error),
+}
+
+impl Fault {
+    pub fn text(message: String) -> Self {
+        Self::Script(message)
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Machine(error)
+    }
+}
+
+impl From<Limit> for Fault {
+    fn from(limit: Limit) -> Self {
+        Self::Limit(limit)
+    }
+}
+
+/// The arguments of a call, counted from 1.
+pub struct Args<'a> {
+    pub lua: &'a Lua,
+    pub meter: &'a Meter,
+    name: &'static str,
+    values: &'a MultiValue,
+}
+
+impl<'a> Args<'a> {
+    pub fn get(&self, n: usize) -> &'a Value {
+        self.values.get(n - 1).unwrap_or(&Value::Nil)
+    }
+
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    pub fn is_none(&self, n: usize) -> bool {
+        self.get(n).is_nil()
+    }
+
+    pub fn charge(&self, steps: u64) -> Result<(), Fault> {
+        Ok(self.meter.charge(steps)?)
+    }
+
+    /// A string, or a number as text.
+    pub fn bytes(&self, n: usize) -> Result<Vec<u8>, Fault> {
+        match self.get(n) {
+            Value::String(text) => {
+                let text = text.as_bytes().to_vec();
+                self.charge(text.len() as u64 / 64)?;
+                Ok(text)
+            }
+            number @ (Value::Number(_) | Value::Integer(_)) => {
+                let text = self.lua.coerce_string(number.clone())?;
+                Ok(text.map(|t| t.as_bytes().to_vec()).unwrap_or_default())
+            }
+            other => Err(self.wrong(n, "string", other)),
+        }
+    }
+
+    /// A number, or text that is one.
+    pub fn number(&self, n: usize) -> Result<f64, Fault> {
+        match self.get(n) {
+            Value::Number(number) => Ok(*number),
+            Value::Integer(number) => Ok(*number as f64),
+            text @ Value::String(_) => self.lua.coerce_number(text.clone())?.ok_or_else(|| self.wrong(n, "number", text)),
+            other => Err(self.wrong(n, "number", other)),
+        }
+    }
+
+    pub fn integer_or(&self, n: usize, default: i64) -> Result<i64, Fault> {
+        if self.is_none(n) { Ok(default) } else { Ok(self.number(n)? as i64) }
+    }
+
+    pub fn text(&self, bytes: &[u8]) -> Result<Answer, Fault> {
+        self.charge(bytes.len() as u64 / 16)?;
+        Ok(vec![Value::String(self.lua.create_string(bytes)?)])
+    }
+
+    pub fn wrong(&self, n: usize, expected: &str, got: &Value) -> Fault {
+        Fault::text(format!("bad argument #{n} to {} ({expected} expected, got {})", self.name, type_name(got)))
+    }
+}
+
+type Body = fn(&Args<'_>) -> Result<Answer, Fault>;
+
+const FUNCTIONS: [(&str, Body); 16] = [
+    ("byte", strings::byte),
+    ("char", strings::char),
+    ("concat", concat),
+    ("date", os::date),
+    ("find", strings::find),
+    ("format", |args| args.text(&format::format(args)?)),
+    ("gsub", strings::gsub),
+    ("len", |args| Ok(vec![Value::Number(args.bytes(1)?.len() as f64)])),
+    ("lower", |args| args.text(&args.bytes(1)?.to_ascii_lowercase())),
+    ("match", strings::first_match),
+    ("match_at", strings::match_at),
+    ("rep", strings::rep),
+    ("reverse", |args| args.text(&args.bytes(1)?.iter().rev().copied().collect::<Vec<_>>())),
+    ("sub", strings::sub),
+    ("time", os::time),
+    ("upper", |args| args.text(&args.bytes(1)?.to_ascii_uppercase())),
+];
+
+/// The function that makes the globals of a run.
+pub fn environment(lua: &Lua, meter: &Rc<Meter>) -> mlua::Result<Function> {
+    let raw = lua.create_table()?;
+    for (name, body) in FUNCTIONS {
+        let meter = meter.clone();
+        let function = lua.create_function(move |lua, values: MultiValue| {
+            let args = Args { lua, meter: &meter, name, values: &values };
+            answer(args.charge(CALL).and_then(|()| body(&args)), lua)
+        })?;
+        raw.raw_set(name, function)?;
+    }
+    raw.raw_set("load", lua.create_function(load)?)?;
+    raw.raw_set("joined", joined(lua, meter.clone())?)?;
+    raw.raw_set("caught", caught(lua, meter.clone())?)?;
+    let prelude = lua.load(include_str!("prelude.lua")).set_name("=[G]").into_function()?;
+    prelude.call((raw, COROUTINES))
+}
+
+/// True and results, or false and a message; limits are errors that nothing catches.
+fn answer(result: Result<Answer, Fault>, lua: &Lua) -> mlua::Result<MultiValue> {
+    match result {
+        Ok(values) => Ok(std::iter::once(Value::Boolean(true)).chain(values).collect()),
+        Err(Fault::Script(message)) => Ok([Value::Boolean(false), Value::String(lua.create_string(message)?)].into_iter().collect()),
+        Err(Fault::Limit(limit)) => Err(Error::external(limit)),
+        Err(Fault::Machine(error)) => Err(error),
+    }
+}
+
+/// `loadstring(text, name)` in some globals: the function, or nil and why it does not parse.
+fn load(lua: &Lua, (globals, text, name): (Table, Value, Option<mlua::LuaString>)) -> mlua::Result<(bool, Value, Value)> {
+    let Value::String(text) = text else {
+        let message = format!("bad argument #1 to loadstring (string expected, got {})", type_name(&text));
+        return Ok((false, Value::String(lua.create_string(message)?), Value::Nil));
+    };
+    let name = name.map_or_else(|| "<string>".to_owned(), |n| n.to_string_lossy());
+    match worker::compile(lua, &text.as_bytes(), &name, Some(globals)) {
+        Ok(function) => Ok((true, Value::Function(function), Value::Nil)),
+        Err(error) => Ok((true, Value::Nil, Value::String(lua.create_string(worker::message(&error))?))),
+    }
+}
+
+/// The pieces that the prelude gathered, as one string.
+fn joined(lua: &Lua, meter: Rc<Meter>) -> mlua::Result<Function> {
+    lua.create_function(move |lua, pieces: Table| {
+        let mut out = Vec::new();
+        for piece in pieces.sequence_values::<mlua::LuaString>() {
+            let piece = piece?;
+            meter.charge(1 + piece.as_bytes().len() as u64 / 16).map_err(Error::external)?;
+            out.extend_from_slice(&piece.as_bytes());
+        }
+        lua.create_string(out)
+    })
+}
+
+/// What `pcall` and its like hand to the script: a limit goes on to the top, anything else is a value.
+fn caught(lua: &Lua, meter: Rc<Meter>) -> mlua::Result<Function> {
+    lua.create_function(move |lua, error: Value| {
+        meter.charge(ERROR).map_err(Error::external)?;
+        let out_of_memory = match &error {
+            Value::Error(error) => matches!(**error, Error::MemoryError(_)),
+            Value::String(text) => text.as_bytes() == b"not enough memory",
+            _ => false,
+        };
+        if out_of_memory {
+            return Err(Error::external(meter.reach(Limit::Memory)));
+        }
+        match &error {
+            Value::Error(error) => Ok(Value::String(lua.create_string(worker::message(error))?)),
+            _ => Ok(error),
+        }
+    })
+}
+
+/// `table.concat`.
+fn concat(args: &Args<'_>) -> Result<Answer, Fault> {
+    let Value::Table(table) = args.get(1) else { return Err(args.wrong(1, "table", args.get(1))) };
+    let separator = if args.is_none(2) { Vec::new() } else { args.bytes(2)? };
+    let length = i64::try_from(table.raw_len()).unwrap_or(i64::MAX);
+    let (from, to) = (args.integer_or(3, 1)?.max(1), args.integer_or(4, length)?.min(length));
+    let mut out = Vec::new();
+    for i in from..=to {
+        let value: Value = table.raw_get(i)?;
+        let text = match &value {
+            Value::String(text) => text.clone(),
+            Value::Number(_) | Value::Integer(_) => {
+                args.lua.coerce_string(value.clone())?.ok_or_else(|| args.wrong(1, "string", &value))?
+            }
+            other => return Err(Fault::text(format!("invalid value ({}) at index {i} in table for concat", type_name(other)))),
+        };
+        args.charge(1 + (text.as_bytes().len() + separator.len()) as u64 / 16)?;
+        if out.len() > args.meter.memory() {
+            return Err(args.meter.reach(Limit::Memory).into());
+        }
+        if i > from {
+            out.extend_from_slice(&separator);
+        }
+        out.extend_from_slice(&text.as_bytes());
+    }
+    args.text(&out)
+}

@@ -1,0 +1,93 @@
+//! What a run may still use. Main type: [`Meter`].
+
+use crate::{Clock, Limit, Limits};
+use jiff::{SignedDuration, Timestamp};
+use std::cell::Cell;
+
+/// Steps between two looks at the clock.
+const LOOK: u64 = 1 << 14;
+
+/// Counts down; once something is used up, it stays so until the next run.
+pub(crate) struct Meter {
+    steps: Cell<u64>,
+    memory: Cell<usize>,
+    until_look: Cell<u64>,
+    clock: Cell<Clock>,
+    now: Cell<Timestamp>,
+    deadline: Cell<Timestamp>,
+    reached: Cell<Option<Limit>>,
+}
+
+impl Meter {
+    pub fn new(clock: Clock) -> Self {
+        let epoch = Cell::new(Timestamp::UNIX_EPOCH);
+        let cell = Cell::new(0);
+        Self {
+            steps: cell.clone(),
+            memory: Cell::new(0),
+            until_look: cell,
+            clock: Cell::new(clock),
+            now: epoch.clone(),
+            deadline: epoch,
+            reached: Cell::new(None),
+        }
+    }
+
+    pub fn start(&self, limits: &Limits) {
+        let now = (limits.clock)();
+        self.steps.set(limits.steps);
+        self.memory.set(limits.memory / 4 * 3);
+        self.until_look.set(LOOK);
+        self.clock.set(limits.clock);
+        self.now.set(now);
+        self.deadline
+            .set(now.saturating_add(SignedDuration::try_from(limits.time).unwrap_or(SignedDuration::MAX)).unwrap_or(Timestamp::MAX));
+        self.reached.set(None);
+    }
+
+    /// When the run began: what scripts see as the time.
+    pub fn now(&self) -> Timestamp {
+        self.now.get()
+    }
+
+    pub fn reached(&self) -> Option<Limit> {
+        self.reached.get()
+    }
+
+    pub fn reach(&self, limit: Limit) -> Limit {
+        self.reached.set(Some(self.reached.get().unwrap_or(limit)));
+        limit
+    }
+
+    /// Counts `steps`; work that is proportional to bytes counts its bytes in some share.
+    pub fn charge(&self, steps: u64) -> Result<(), Limit> {
+        if let Some(limit) = self.reached.get() {
+            return Err(limit);
+        }
+        let Some(left) = self.steps.get().checked_sub(steps) else { return Err(self.reach(Limit::Steps)) };
+        self.steps.set(left);
+        match self.until_look.get().checked_sub(steps) {
+            Some(left) => {
+                self.until_look.set(left);
+                Ok(())
+            }
+            None => self.look(),
+        }
+    }
+
+    /// The machine never gets more than its limit; near to it the run ends, before failing allocations can be caught and tried again.
+    pub fn check_memory(&self, used: usize) -> Result<(), Limit> {
+        if used > self.memory.get() { Err(self.reach(Limit::Memory)) } else { Ok(()) }
+    }
+
+    /// The most bytes that one value may have.
+    pub fn memory(&self) -> usize {
+        self.memory.get() / 2
+    }
+
+    /// Looks at the clock.
+    pub fn look(&self) -> Result<(), Limit> {
+        self.until_look.set(LOOK);
+        if self.clock.get()() > self.deadline.get() { Err(self.reach(Limit::Time)) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,135 @@
+//! The machine of a thread: LuaJIT without its compiler, with a hook that counts.
+//!
+//! Main function: [`run`]. A machine on which a limit was reached is thrown away; any other is used again with fresh globals.
+
+use crate::{Limit, Limits, LuaError, Returned, Run, convert, library, meter::Meter};
+use mlua::{Error, Function, HookTriggers, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value, VmState};
+use std::{cell::RefCell, collections::HashMap, rc::Rc};
+
+/// Instructions between two calls of the hook: an instruction can join two long strings, so there must not be many.
+const HOOK_EVERY: u32 = 32;
+/// Compiled scripts kept; there are seldom more than a few.
+const SCRIPTS: usize = 256;
+/// Longer texts are not compiled: the parser is C and not counted.
+const SCRIPT_BYTES: usize = 1 << 20;
+/// What earlier runs may leave before it is collected.
+const GARBAGE: usize = 4 << 20;
+
+thread_local! {
+    static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
+}
+
+pub(crate) fn run(run: &Run<'_>, limits: &Limits) -> Result<Returned, LuaError> {
+    WORKER.with_borrow_mut(|slot| {
+        let mut worker = match slot.take() {
+            Some(worker) => worker,
+            None => Worker::new(limits).map_err(|e| LuaError::Script(message(&e)))?,
+        };
+        let result = worker.run(run, limits);
+        if !matches!(result, Err(LuaError::Limit(_))) {
+            *slot = Some(worker);
+        }
+        result
+    })
+}
+
+struct Worker {
+    lua: Lua,
+    meter: Rc<Meter>,
+    /// Makes the globals of a run.
+    environment: Function,
+    scripts: HashMap<Box<str>, Function>,
+}
+
+impl Worker {
+    fn new(limits: &Limits) -> mlua::Result<Self> {
+        let libraries = StdLib::MATH | StdLib::JIT;
+        // `pcall` stays Lua's own: mlua's would nest on the machine's stack.
+        let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
+        // Compiled code does not call the hook.
+        lua.load("jit.off() jit.flush()").exec()?;
+        let meter = Rc::new(Meter::new(limits.clock));
+        let environment = library::environment(&lua, &meter)?;
+        let counter = meter.clone();
+        lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_EVERY), move |lua, _| {
+            counter.charge(u64::from(HOOK_EVERY)).and_then(|()| counter.look()).map_err(Error::external)?;
+            counter.check_memory(lua.used_memory()).map_err(Error::external)?;
+            Ok(VmState::Continue)
+        })?;
+        Ok(Self { lua, meter, environment, scripts: HashMap::new() })
+    }
+
+    fn run(&mut self, run: &Run<'_>, limits: &Limits) -> Result<Returned, LuaError> {
+        if self.lua.used_memory() > GARBAGE {
+            self.scripts.clear();
+            self.lua.gc_collect().map_err(|e| self.failure(&e))?;
+        }
+        self.meter.start(limits);
+        self.lua.set_memory_limit(limits.memory).map_err(|e| self.failure(&e))?;
+        let result = self.call(run);
+        // Whatever the script made of it: a limit that was reached is the answer.
+        match (self.meter.reached(), result) {
+            (Some(limit), _) => Err(LuaError::Limit(limit)),
+            (None, Ok(returned)) => Ok(returned),
+            (None, Err(error)) => Err(self.failure(&error)),
+        }
+    }
+
+    fn call(&mut self, run: &Run<'_>) -> mlua::Result<Returned> {
+        let script = self.compiled(run.script)?;
+        let globals: Table = self.environment.call(run.open_libs)?;
+        let strings = match globals.raw_get::<Option<Table>>("string")? {
+            Some(functions) => Some(self.lua.create_table_from([("__index", functions)])?),
+            None => None,
+        };
+        self.lua.set_type_metatable::<LuaString>(strings);
+        let parameters = self.lua.create_table_from(run.parameters.iter().map(|(k, v)| (k.as_str(), v.as_str())))?;
+        globals.raw_set("actionParams", parameters)?;
+        globals.raw_set("obj", convert::to_lua(&self.lua, run.object)?)?;
+        script.set_environment(globals)?;
+        let values: MultiValue = script.call(())?;
+        convert::returned(values.into_iter().next_back().unwrap_or(Value::Nil), &self.meter)
+    }
+
+    fn compiled(&mut self, script: &str) -> mlua::Result<Function> {
+        if let Some(function) = self.scripts.get(script) {
+            return Ok(function.clone());
+        }
+        let function = compile(&self.lua, script.as_bytes(), "<string>", None)?;
+        if self.scripts.len() >= SCRIPTS {
+            self.scripts.clear();
+        }
+        self.scripts.insert(script.into(), function.clone());
+        Ok(function)
+    }
+
+    fn failure(&self, error: &Error) -> LuaError {
+        match error {
+            Error::MemoryError(_) => LuaError::Limit(self.meter.reach(Limit::Memory)),
+            other => LuaError::Script(message(other)),
+        }
+    }
+}
+
+/// Compiles text; never bytecode, which can break the machine.
+pub(crate) fn compile(lua: &Lua, text: &[u8], name: &str, globals: Option<Table>) -> mlua::Result<Function> {
+    if text.len() > SCRIPT_BYTES {
+        return Err(Error::runtime(format!("{name}: scripts may have {SCRIPT_BYTES} bytes")));
+    }
+    let chunk = lua.load(text).set_mode(mlua::chunk::ChunkMode::Text).set_name(format!("={name}"));
+    match globals {
+        Some(globals) => chunk.set_environment(globals).into_function(),
+        None => chunk.into_function(),
+    }
+}
+
+/// An error as its script would see it, without the trace.
+pub(crate) fn message(error: &Error) -> String {
+    let text = match error {
+        Error::RuntimeError(text) | Error::SyntaxError { message: text, .. } | Error::MemoryError(text) => text.clone(),
+        Error::CallbackError { cause, .. } => message(cause),
+        Error::WithContext { cause, .. } => message(cause),
+        other => other.to_string(),
+    };
+    text.split("\nstack traceback:").next().unwrap_or_default().to_owned()
+}
