@@ -36,6 +36,13 @@ impl UserInfo {
         Self { uid: "admin".to_owned(), ..Self::new("admin", &[MASTERS, AUTHENTICATED]) }
     }
 
+    /// A service account.
+    pub fn account(namespace: &str, name: &str) -> Self {
+        let mut groups = account_groups(namespace);
+        groups.push(AUTHENTICATED.to_owned());
+        Self { name: account_name(namespace, name), groups, ..Self::default() }
+    }
+
     pub fn anonymous() -> Self {
         Self::new(ANONYMOUS, &[UNAUTHENTICATED])
     }

@@ -41,8 +41,8 @@ pub enum Kind {
     /// Elements, and whether each is optional (`[?a]`).
     List(Vec<(Expr, bool)>),
     Map(Vec<(Expr, Expr, bool)>),
-    /// `name{field: value}`
-    Struct(String, Vec<(String, Expr)>),
+    /// `name{field: value}`, with the place of each colon.
+    Struct(String, Vec<(String, usize, Expr)>),
     Fold(Box<Fold>),
 }
 
@@ -113,7 +113,7 @@ impl Expr {
                 k.visit(see);
                 v.visit(see);
             }),
-            Kind::Struct(_, fields) => fields.iter().for_each(|(_, v)| v.visit(see)),
+            Kind::Struct(_, fields) => fields.iter().for_each(|(_, _, v)| v.visit(see)),
             Kind::Fold(fold) => {
                 for part in [&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result] {
                     part.visit(see);

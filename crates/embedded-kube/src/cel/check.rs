@@ -11,6 +11,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Env {
     pub vars: BTreeMap<String, Type>,
+    /// Whether patches can be written: `Object{}`, `JSONPatch{}` and what belongs to them.
+    pub patches: bool,
 }
 
 struct Checker<'e> {
@@ -114,17 +116,27 @@ impl Checker<'_> {
                 Type::map(key, values.unwrap_or_else(|| self.new_var()))
             }
             Kind::Struct(name, fields) => {
-                let name = name.clone();
-                for (_, value) in fields {
-                    self.expr(value);
+                let found = super::admission::constructed(name).filter(|_| self.env.patches);
+                if found.is_none() {
+                    let message = format!("undeclared reference to '{name}' (in container '')");
+                    self.issue(at, message);
                 }
-                match self.env.vars.get(&format!("{name}{{}}")) {
-                    Some(ty) => ty.clone(),
-                    None => {
-                        self.issue(at, format!("undeclared reference to '{name}' (in container '')"));
-                        Type::Error
+                for (field, at, value) in fields {
+                    let ty = self.expr(value);
+                    let Some(Type::Object(object)) = &found else { continue };
+                    match object.fields.get(field) {
+                        Some(wanted) if !self.mapping.assign(wanted, &ty) => {
+                            let ty = self.mapping.apply(&ty, true);
+                            self.issue(*at, format!("expected type of field '{field}' is '{wanted}' but provided type is '{ty}'"));
+                        }
+                        None if !object.open => {
+                            let ty = self.mapping.apply(&ty, true);
+                            self.issue(*at, format!("expected type of field '{field}' is '' but provided type is '{ty}'"));
+                        }
+                        _ => {}
                     }
                 }
+                found.unwrap_or(Type::Error)
             }
             Kind::Fold(fold) => self.fold(fold),
         }
@@ -157,6 +169,13 @@ impl Checker<'_> {
 
     fn select(&mut self, expr: &mut Expr) -> Type {
         let at = expr.at;
+        // Some variables have a dot in their name.
+        if let Some(name) = expr.qualified().filter(|name| self.env.vars.contains_key(name))
+            && let Some(ty) = self.env.vars.get(&name).cloned()
+        {
+            expr.kind = Kind::Ident(name);
+            return ty;
+        }
         // `google.protobuf.Timestamp` is one name.
         if let Some(name) = expr.qualified()
             && let Some(ty) = named_type(&name)
@@ -174,6 +193,7 @@ impl Checker<'_> {
             Type::Map(_, value) => (**value).clone(),
             Type::Object(object) => match object.fields.get(&field).or_else(|| object.fields.get(&format!("__{field}__"))) {
                 Some(ty) => ty.clone(),
+                None if object.open => Type::Dyn,
                 None => {
                     self.issue(at, format!("undefined field '{field}'"));
                     Type::Error
@@ -205,7 +225,7 @@ impl Checker<'_> {
         let mut types: Vec<Type> = Vec::new();
         if let Some(inner) = target {
             let qualified = inner.qualified().filter(|name| !self.is_var(name.split('.').next().unwrap_or("")));
-            if let Some(whole) = qualified.map(|name| format!("{name}.{function}")).filter(|n| functions::find(n).is_some()) {
+            if let Some(whole) = qualified.map(|name| format!("{name}.{function}")).filter(|n| self.find(n).is_some()) {
                 *function = whole;
                 *target = None;
             }
@@ -218,7 +238,7 @@ impl Checker<'_> {
         self.mixed -= mixed;
         if target.is_none() {
             let name = function.clone();
-            let Some(overloads) = functions::find(&name) else {
+            let Some(overloads) = self.find(&name) else {
                 self.issue(at, format!("undeclared reference to '{name}' (in container '')"));
                 return Type::Error;
             };
@@ -237,6 +257,11 @@ impl Checker<'_> {
             return Type::Error;
         };
         self.resolve(at, &name, overloads, types, true)
+    }
+
+    /// The forms of a function, if it is there in this place.
+    fn find(&self, name: &str) -> Option<&'static [Overload]> {
+        functions::find(name).filter(|_| self.env.patches || name != "jsonpatch.escapeKey")
     }
 
     fn logical(&mut self, args: &[Expr], types: &[Type]) -> Type {

@@ -76,7 +76,7 @@ pub fn of_schema(node: &Node, root: bool, name: &str) -> Option<Type> {
 }
 
 fn named(name: String, fields: BTreeMap<String, Type>) -> Type {
-    Type::Object(Arc::new(ObjectType { name, fields }))
+    Type::Object(Arc::new(ObjectType { name, fields, open: false }))
 }
 
 fn object(node: &Node, root: bool, name: &str) -> Type {

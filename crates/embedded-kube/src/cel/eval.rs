@@ -1,6 +1,7 @@
 //! Computes an expression within a budget. Main type: [`Evaluator`].
 
 use super::ast::{ACCU, Expr, Fold, Kind, Literal};
+use super::kinds::Opaque;
 use super::library;
 use super::value::{Key, List, Map, Value};
 use std::sync::Arc;
@@ -17,7 +18,6 @@ pub enum EvalError {
 pub const COST_TEXT: &str = "operation cancelled: actual cost limit exceeded";
 
 impl EvalError {
-    #[cfg(test)]
     pub fn text(&self) -> &str {
         match self {
             Self::Failed(text) => text,
@@ -26,17 +26,23 @@ impl EvalError {
     }
 }
 
+/// The value of a variable, if there is such a variable.
+pub type Vars<'a> = &'a dyn Fn(&str) -> Option<Evaluated>;
+
 pub type Evaluated = Result<Value, EvalError>;
 
 pub fn failed<T>(text: impl Into<String>) -> Result<T, EvalError> {
     Err(EvalError::Failed(text.into()))
 }
 
+/// What policies call the values that they name themselves.
+const COMPOSED: &str = "variables";
+
 /// Deeper trees are not computed.
 const MAX_DEPTH: usize = 600;
 
 pub struct Evaluator<'a> {
-    vars: &'a dyn Fn(&str) -> Option<Value>,
+    vars: Vars<'a>,
     scopes: Vec<(&'a str, Value)>,
     pub cost: u64,
     limit: u64,
@@ -44,7 +50,7 @@ pub struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    pub fn new(vars: &'a dyn Fn(&str) -> Option<Value>, limit: u64) -> Self {
+    pub fn new(vars: Vars<'a>, limit: u64) -> Self {
         Self { vars, scopes: Vec::new(), cost: 0, limit, depth: 0 }
     }
 
@@ -69,6 +75,13 @@ impl<'a> Evaluator<'a> {
             Kind::Ident(name) => {
                 self.spend(1)?;
                 self.variable(name)
+            }
+            Kind::Select { operand, field, optional: false, test } if self.is_composed(operand) => {
+                self.spend(2)?;
+                if *test {
+                    return Ok(Value::Bool(true));
+                }
+                (self.vars)(&format!("{COMPOSED}.{field}")).unwrap_or_else(|| failed(format!("no such key: {field}")))
             }
             Kind::Select { operand, field, optional, test } => {
                 let value = self.eval(operand)?;
@@ -104,17 +117,22 @@ impl<'a> Evaluator<'a> {
                 self.spend(30)?;
                 Ok(Value::map(map))
             }
-            Kind::Struct(_, fields) => {
+            Kind::Struct(name, fields) => {
                 let mut map = Map::new();
-                for (name, value) in fields {
+                for (field, _, value) in fields {
                     let value = self.eval(value)?;
-                    map.insert(Key::String(name.as_str().into()), value);
+                    map.insert(Key::String(field.as_str().into()), value);
                 }
                 self.spend(40)?;
-                Ok(Value::map(map))
+                Ok(Value::opaque(Opaque::Made(name.clone(), map)))
             }
             Kind::Fold(fold) => self.fold(fold),
         }
+    }
+
+    /// `variables`, unless a loop has a variable of that name: its fields are computed when they are asked for.
+    fn is_composed(&self, operand: &Expr) -> bool {
+        operand.as_ident() == Some(COMPOSED) && !self.scopes.iter().any(|(name, _)| *name == COMPOSED)
     }
 
     fn variable(&self, name: &str) -> Evaluated {
@@ -122,7 +140,7 @@ impl<'a> Evaluator<'a> {
             return Ok(value.clone());
         }
         if let Some(value) = (self.vars)(name) {
-            return Ok(value);
+            return value;
         }
         match name {
             "bool"
@@ -313,6 +331,10 @@ fn select(value: Value, field: &str, optional: bool, test: bool) -> Evaluated {
             let plain = || map.get(&Key::String(format!("__{field}__").into()));
             map.get(&Key::String(field.into())).or_else(|| super::declare::is_reserved(field).then(plain).flatten()).cloned()
         }
+        Value::Opaque(made) if matches!(**made, Opaque::Made(..)) => match &**made {
+            Opaque::Made(_, fields) => fields.get(&Key::String(field.into())).cloned(),
+            _ => None,
+        },
         _ if test => return failed("no such overload"),
         _ => return failed(format!("no such overload: {}.{field}", value.type_name())),
     };

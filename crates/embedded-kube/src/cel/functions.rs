@@ -1,5 +1,6 @@
 //! The functions that expressions may call, as declarations. Main function: [`find`].
 
+use super::authz;
 use super::types::Type;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -135,6 +136,21 @@ or: optional(V).(optional(V)) -> optional(V)
 orValue: optional(V).(V) -> V
 optional.unwrap: (list(optional(V))) -> list(V)
 unwrapOpt: list(optional(V)).() -> list(V)
+path: kubernetes.authorization.Authorizer.(string) -> kubernetes.authorization.PathCheck
+group: kubernetes.authorization.Authorizer.(string) -> kubernetes.authorization.GroupCheck
+serviceAccount: kubernetes.authorization.Authorizer.(string, string) -> kubernetes.authorization.Authorizer
+resource: kubernetes.authorization.GroupCheck.(string) -> kubernetes.authorization.ResourceCheck
+subresource: kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.ResourceCheck
+namespace: kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.ResourceCheck
+name: kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.ResourceCheck
+fieldSelector: kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.ResourceCheck
+labelSelector: kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.ResourceCheck
+check: kubernetes.authorization.PathCheck.(string) -> kubernetes.authorization.Decision; kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.Decision
+allowed: kubernetes.authorization.Decision.() -> bool
+reason: kubernetes.authorization.Decision.() -> string
+errored: kubernetes.authorization.Decision.() -> bool
+error: kubernetes.authorization.Decision.() -> string
+jsonpatch.escapeKey: (string) -> string
 cel.@mapInsert: (map(K, V), K, V) -> map(K, V); (map(K, V), map(K, V)) -> map(K, V)
 ";
 
@@ -243,6 +259,11 @@ fn ty(text: &str) -> Type {
         "kubernetes.NamedFormat" => Type::Opaque("kubernetes.NamedFormat"),
         "net.IP" => Type::Opaque("net.IP"),
         "net.CIDR" => Type::Opaque("net.CIDR"),
+        "kubernetes.authorization.Authorizer" => authz::AUTHORIZER,
+        "kubernetes.authorization.PathCheck" => Type::Opaque("kubernetes.authorization.PathCheck"),
+        "kubernetes.authorization.GroupCheck" => Type::Opaque("kubernetes.authorization.GroupCheck"),
+        "kubernetes.authorization.ResourceCheck" => authz::RESOURCE_CHECK,
+        "kubernetes.authorization.Decision" => Type::Opaque("kubernetes.authorization.Decision"),
         var => Type::Var(Arc::from(var)),
     }
 }

@@ -17,6 +17,9 @@ pub enum Opaque {
     Quantity(Quantity),
     Semver(Semver),
     Format(String),
+    Authz(super::authz::Asking),
+    /// `Name{field: value}`
+    Made(String, Map),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +40,7 @@ pub struct Semver {
 }
 
 impl Opaque {
-    pub fn type_name(&self) -> &'static str {
+    pub fn type_name(&self) -> &str {
         match self {
             Self::Url(_) => "kubernetes.URL",
             Self::Ip(_) => "net.IP",
@@ -45,6 +48,8 @@ impl Opaque {
             Self::Quantity(_) => "kubernetes.Quantity",
             Self::Semver(_) => "kubernetes.Semver",
             Self::Format(_) => "kubernetes.NamedFormat",
+            Self::Authz(asking) => asking.type_name(),
+            Self::Made(name, _) => name,
         }
     }
 
@@ -56,6 +61,7 @@ impl Opaque {
             (Self::Quantity(a), Self::Quantity(b)) => a.cmp(b) == Ordering::Equal,
             (Self::Semver(a), Self::Semver(b)) => a.order(b) == Ordering::Equal,
             (Self::Format(a), Self::Format(b)) => a == b,
+            (Self::Made(a, x), Self::Made(b, y)) => a == b && Value::map(x.clone()).equals(&Value::map(y.clone())),
             _ => false,
         }
     }
@@ -410,6 +416,7 @@ pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
 
 fn method(function: &str, of: &Opaque, rest: &[Value]) -> Option<Evaluated> {
     Some(match of {
+        Opaque::Authz(_) | Opaque::Made(..) => return None,
         Opaque::Url(u) => Ok(match function {
             "getScheme" => u.scheme.as_str().into(),
             "getHost" => u.host.as_str().into(),

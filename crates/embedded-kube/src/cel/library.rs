@@ -2,7 +2,7 @@
 
 use super::eval::{Evaluated, failed, index};
 use super::value::{Key, Value, concatenated};
-use super::{kinds, lists, strings, time};
+use super::{authz, kinds, lists, strings, time};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -40,6 +40,7 @@ pub fn cost_before(function: &str, args: &[Value]) -> u64 {
         "url" | "isURL" | "ip" | "isIP" | "cidr" | "isCIDR" | "quantity" | "isQuantity" | "semver" | "isSemver" | "validate" => {
             traversal(args.iter().map(Value::size).max().unwrap_or(1)).max(1)
         }
+        "check" => authz::CHECK_COST,
         _ => 1,
     }
 }
@@ -75,8 +76,12 @@ pub fn call(function: &str, method: bool, args: &[Value]) -> Evaluated {
     if let Some(result) = optional(function, args) {
         return result;
     }
+    if let Some(result) = authz::call(function, args) {
+        return result;
+    }
     match (function, args) {
         ("type", [a]) => Ok(Value::Type(a.type_name().into())),
+        ("jsonpatch.escapeKey", [Value::String(key)]) => Ok(key.replace('~', "~0").replace('/', "~1").into()),
         ("dyn", [a]) => Ok(a.clone()),
         ("bool" | "bytes" | "double" | "duration" | "int" | "string" | "timestamp" | "uint", [a]) => convert(function, a),
         (_, [Value::Timestamp(t), rest @ ..]) if method => {

@@ -3,7 +3,9 @@
 //! Main types: [`Env`] (the variables and their types), [`Program`]. It knows schemas ([`declare`], [`rules`]), no registry.
 //! It is our own and not a library: libraries to be had check no types, have no budget and not Kubernetes' messages.
 
+pub mod admission;
 mod ast;
+pub mod authz;
 mod check;
 pub mod declare;
 pub mod estimate;
@@ -26,7 +28,8 @@ pub mod value;
 
 use ast::Expr;
 pub use check::Env;
-pub use eval::{COST_TEXT, EvalError};
+pub use eval::{COST_TEXT, EvalError, Evaluated, Vars};
+pub use kinds::Opaque;
 use lexer::Issue;
 use types::Type;
 use value::Value;
@@ -55,7 +58,7 @@ impl Program {
     }
 
     /// The value, and what it cost.
-    pub fn run(&self, vars: &dyn Fn(&str) -> Option<Value>, limit: u64) -> (Result<Value, EvalError>, u64) {
+    pub fn run(&self, vars: Vars<'_>, limit: u64) -> (Result<Value, EvalError>, u64) {
         let mut evaluator = eval::Evaluator::new(vars, limit);
         let result = evaluator.eval(&self.expr);
         (result, evaluator.cost)

@@ -227,10 +227,10 @@ impl Parser {
         let mut fields = Vec::new();
         while !self.is("}") {
             let field = self.identifier("expecting IDENTIFIER")?;
-            self.need(":")?;
-            fields.push((field, self.expr()?));
-            if self.take(",").is_none() {
-                break;
+            let at = self.need(":")?;
+            fields.push((field, at, self.expr()?));
+            if self.take(",").is_none() && !self.is("}") {
+                return self.expected("expecting {'}', ','}");
             }
         }
         self.need("}")?;

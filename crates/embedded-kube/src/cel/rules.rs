@@ -6,7 +6,7 @@ use super::declare;
 use super::estimate::{self, Sizes};
 use super::types::Type;
 use super::value::Value;
-use super::{COST_TEXT, Env, EvalError, Program};
+use super::{COST_TEXT, Env, EvalError, Program, Vars};
 use crate::strategy::{definition_path, rule_as_json};
 use crate::structural::problem::Problem;
 use crate::structural::validate::old_item;
@@ -57,7 +57,7 @@ pub struct Compiled {
 
 fn env(ty: &Type, optional_old: bool) -> Env {
     let old = if optional_old { Type::optional(ty.clone()) } else { ty.clone() };
-    Env { vars: [("self".to_owned(), ty.clone()), ("oldSelf".to_owned(), old)].into() }
+    Env { vars: [("self".to_owned(), ty.clone()), ("oldSelf".to_owned(), old)].into(), patches: false }
 }
 
 /// `self`'s type in messages.
@@ -174,9 +174,9 @@ impl Compiled {
                 continue;
             }
             let vars = |name: &str| match name {
-                "self" => Some(this.clone()),
-                "oldSelf" if optional => Some(Value::Optional(before.clone().map(Box::new))),
-                "oldSelf" => before.clone(),
+                "self" => Some(Ok(this.clone())),
+                "oldSelf" if optional => Some(Ok(Value::Optional(before.clone().map(Box::new)))),
+                "oldSelf" => before.clone().map(Ok),
                 _ => None,
             };
             let (result, cost) = program.run(&vars, CALL_LIMIT);
@@ -204,7 +204,7 @@ impl Compiled {
         path: &str,
         (rule, compiled, node): (&Rule, &Compiling, &Node),
         spot: Here<'_>,
-        vars: &dyn Fn(&str) -> Option<Value>,
+        vars: Vars<'_>,
         budget: &mut Budget,
         found: &mut Found,
     ) {

@@ -16,7 +16,7 @@ fn schema() -> Node {
 
 fn env() -> Env {
     let ty = declare::of_schema(&schema(), false, "selfType").expect("an object has a type");
-    Env { vars: [("self".to_owned(), ty)].into() }
+    Env { vars: [("self".to_owned(), ty)].into(), patches: false }
 }
 
 fn run(source: &str) -> Result<Value, String> {
@@ -24,7 +24,7 @@ fn run(source: &str) -> Result<Value, String> {
         "t": "2023-01-01T00:00:00Z", "o": {"a-b": "x", "namespace": "y"}});
     let this = declare::value(&object, &schema(), false);
     let program = Program::compile(&env(), source)?;
-    let vars = |name: &str| (name == "self").then(|| this.clone());
+    let vars = |name: &str| (name == "self").then(|| Ok(this.clone()));
     program.run(&vars, 1_000_000).0.map_err(|e| e.text().to_owned())
 }
 

@@ -9,6 +9,8 @@ use std::sync::Arc;
 pub struct ObjectType {
     pub name: String,
     pub fields: BTreeMap<String, Type>,
+    /// It has every other field, too, of any type.
+    pub open: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +59,19 @@ impl Type {
 
     pub fn of_type(of: Type) -> Self {
         Self::Kind(Arc::new(of))
+    }
+
+    /// The name of the type itself, which some messages have where others have what a reader writes.
+    pub fn runtime_name(&self) -> String {
+        match self {
+            Self::Duration => "google.protobuf.Duration".to_owned(),
+            Self::Timestamp => "google.protobuf.Timestamp".to_owned(),
+            Self::Null => "null_type".to_owned(),
+            Self::List(of) => format!("list({})", of.runtime_name()),
+            Self::Map(key, value) => format!("map({}, {})", key.runtime_name(), value.runtime_name()),
+            Self::Optional(of) => format!("optional_type({})", of.runtime_name()),
+            other => other.to_string(),
+        }
     }
 
     pub fn is_wild(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Query parameters. Main type: [`Query`]. A value that cannot be used is refused with the words of the API server.
 
 use super::route::decode;
-use crate::registry::{DeleteOptions, FieldValidation, Propagation};
+use crate::registry::{DeleteOptions, FieldValidation, Propagation, Sender};
 use crate::status::{Cause, Status};
 use serde_json::Value;
 
@@ -155,6 +155,8 @@ impl Query {
             propagation,
             uid: precondition("uid"),
             resource_version: precondition("resourceVersion"),
+            sender: Sender::default(),
+            of_many: false,
         })
     }
 }

@@ -1,8 +1,9 @@
 //! The scale subresource: the number of replicas of an object, as `autoscaling/v1` `Scale`.
 
 use super::{Call, body, json_response, with_warnings, write};
-use crate::registry::{Part, Patch, Written, patch_refused};
+use crate::registry::{Part, Patch, WriteOptions, Written, patch_refused};
 use crate::status::{Cause, Status};
+use crate::strategy::admission::{self, Objects, Operation, Request};
 use axum::body::Body;
 use http::Response;
 use serde_json::{Map, Value, json};
@@ -117,7 +118,17 @@ async fn store(call: &Call<'_>, change: impl Fn(&Value) -> Result<Value, Status>
     Err(Status::modified(&call.resource.group, &call.resource.resource, call.name()))
 }
 
-fn set(call: &Call<'_>, live: &Object, scale: &Value, options: &crate::registry::WriteOptions) -> Result<Option<Written>, Status> {
+/// Policies see the Scale, not the object that it is of.
+fn admitted(call: &Call<'_>, live: &Object, scale: &Value, options: &WriteOptions) -> Result<Vec<String>, Status> {
+    let read = |value: Value| Object::from_value(value).map_err(|e| Status::bad_request(e.to_string()));
+    let (old, new) = (read(scale_of(call, live))?, read(scale.clone())?);
+    let by = (options.dry_run, &options.sender);
+    let at = (call.namespace.as_str(), call.name());
+    let request = Request::new(call.registry(), &call.resource, Operation::Update, at, by).of("scale");
+    admission::check(&request, Objects { new: Some(&new), old: Some(&old) })
+}
+
+fn set(call: &Call<'_>, live: &Object, scale: &Value, options: &WriteOptions) -> Result<Option<Written>, Status> {
     let replicas = match scale.pointer("/spec/replicas") {
         None | Some(Value::Null) => 0,
         Some(value) => match value.as_i64() {
@@ -135,9 +146,13 @@ fn set(call: &Call<'_>, live: &Object, scale: &Value, options: &crate::registry:
     }
     let mut object = live.clone();
     object.0.insert("apiVersion".into(), call.resource.api_version().into());
+    let warnings = admitted(call, live, scale, options)?;
     set_at(&mut object, &paths(call).spec, replicas.into());
     match call.registry().update_part(&call.resource.gvr(), &call.namespace, object, Part::Scale, options) {
-        Ok(written) => Ok(Some(written)),
+        Ok(mut written) => {
+            written.warnings.extend(warnings);
+            Ok(Some(written))
+        }
         Err(status) if status.is_conflict() => Ok(None),
         Err(status) => Err(status),
     }

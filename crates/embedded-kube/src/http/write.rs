@@ -2,7 +2,7 @@
 
 use super::selectors::Filter;
 use super::{Call, body, json_response, object, with_warnings};
-use crate::registry::{Deleted, Part, Patch, WriteOptions, Written};
+use crate::registry::{Deleted, Part, Patch, Sender, WriteOptions, Written};
 use crate::status::{Cause, Details, Status};
 use axum::body::Body;
 use http::header::USER_AGENT;
@@ -34,7 +34,21 @@ pub fn options(call: &Call<'_>) -> Result<WriteOptions, Status> {
         validation: call.query.validation(),
         findings: Vec::new(),
         guard: call.guard(),
+        sender: sender(call, None),
     })
+}
+
+/// Who asks, with the options as they were sent.
+fn sender(call: &Call<'_>, delete: Option<&Value>) -> Sender {
+    let mut options = delete.and_then(Value::as_object).cloned().unwrap_or_default();
+    if delete.is_none() {
+        let sent = |name: &str| call.query.get(name).map(|value| (name.to_owned(), Value::from(value)));
+        options.extend(["fieldManager", "fieldValidation"].into_iter().filter_map(sent));
+        if call.query.dry_run() {
+            options.insert("dryRun".into(), vec![Value::from("All")].into());
+        }
+    }
+    Sender { user: call.user(), options }
 }
 
 pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
@@ -164,11 +178,13 @@ async fn delete_body(call: &Call<'_>, incoming: Body) -> Result<Option<Value>, S
 
 pub async fn delete(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let body = delete_body(call, incoming).await?;
-    let options = call.query.delete_options(body.as_ref())?;
+    let mut options = call.query.delete_options(body.as_ref())?;
+    options.sender = sender(call, Some(body.as_ref().unwrap_or(&Value::Null)));
     let asked = options.propagation.is_some();
     let deleted = call.registry().delete(&call.resource.gvr(), &call.namespace, call.name(), &options)?;
     call.registry().durable(deleted.revision).await?;
-    let warnings = if !asked && call.resource.is("batch", "jobs") {
+    let mut warnings = deleted.warnings.clone();
+    warnings.extend(if !asked && call.resource.is("batch", "jobs") {
         vec![
             "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \
               propagationPolicy=Orphan to suppress this warning"
@@ -176,7 +192,7 @@ pub async fn delete(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
         ]
     } else {
         Vec::new()
-    };
+    });
     if !deleted.removed || returns_object(call) {
         // Only who asks in the old way is told that it is not over.
         let old_way = match &body {
@@ -222,7 +238,9 @@ pub async fn delete_collection(call: &Call<'_>, incoming: Body) -> Result<Respon
         return Err(if call.resource.custom.is_some() { Status::no_such_path() } else { Status::not_allowed() });
     }
     let body = delete_body(call, incoming).await?;
-    let options = call.query.delete_options(body.as_ref())?;
+    let mut options = call.query.delete_options(body.as_ref())?;
+    options.sender = sender(call, Some(body.as_ref().unwrap_or(&Value::Null)));
+    options.of_many = true;
     let filter = Filter::from_query(&call.query, &call.resource)?;
     let (_, items) = call.registry().list_stored(&call.resource, call.target.namespace.as_deref());
     let mut last = 0;

@@ -13,7 +13,7 @@ pub mod state;
 pub mod stored;
 mod write;
 
-pub use options::{DeleteOptions, Deleted, FieldValidation, Guard, Part, Patch, Propagation, WriteOptions, Written};
+pub use options::{DeleteOptions, Deleted, FieldValidation, Guard, Part, Patch, Propagation, Sender, WriteOptions, Written};
 pub use remove::{FOREGROUND, ORPHAN};
 pub use state::{Change, Event, EventType, TooOld};
 pub use stored::{Meta, Stored};
@@ -22,6 +22,7 @@ pub(crate) use write::patch_refused;
 use crate::catalog::{Catalog, Resource};
 use crate::status::Status;
 use crate::store::{Store, StoreError};
+use crate::strategy::admission::{self, Hooks};
 use commit::Committer;
 use jiff::Timestamp;
 use state::State;
@@ -49,6 +50,8 @@ struct Inner {
     committer: Committer,
     allocations: crate::strategy::service::Allocations,
     role_changes: AtomicU64,
+    /// What writes are admitted by besides the built-in plugins.
+    hooks: RwLock<Arc<Hooks>>,
     without_controllers: AtomicBool,
     now: Now,
 }
@@ -75,10 +78,12 @@ impl Registry {
             committer,
             allocations,
             role_changes: AtomicU64::new(0),
+            hooks: RwLock::default(),
             without_controllers: AtomicBool::new(false),
             now,
         };
         let registry = Self { inner: Arc::new(inner) };
+        registry.reload_hooks();
         let services = registry.read().list("/services", None);
         services.iter().for_each(|s| registry.allocations().note(&s.object(), false));
         Ok(registry)
@@ -199,6 +204,9 @@ impl Registry {
         if resource.group == crate::auth::RBAC_GROUP {
             self.inner.role_changes.fetch_add(1, Ordering::AcqRel);
         }
+        if resource.group == admission::GROUP {
+            self.reload_hooks();
+        }
         if resource.table == crate::catalog::CRD_TABLE {
             self.settle_definitions(resource, object, removed);
             self.reload_catalog();
@@ -229,6 +237,17 @@ impl Registry {
                 }
             }
         }
+    }
+
+    /// The policies and webhooks as they are now.
+    pub(crate) fn hooks(&self) -> Arc<Hooks> {
+        self.inner.hooks.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    fn reload_hooks(&self) {
+        // Held while the objects are read, as below.
+        let mut slot = self.inner.hooks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *slot = Arc::new(Hooks::read(self));
     }
 
     /// Serves what the CustomResourceDefinitions say now.

@@ -1,7 +1,8 @@
 //! How a request wants to be carried out. Plain values, made by the HTTP layer from query parameters or by in-process callers.
 
+use crate::auth::UserInfo;
 use crate::status::Status;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
@@ -38,6 +39,21 @@ impl std::fmt::Debug for Guard {
     }
 }
 
+/// Who makes a request, and the options that it was sent with.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    pub user: Arc<UserInfo>,
+    /// As in `CreateOptions` and the like, without their kind.
+    pub options: Map<String, Value>,
+}
+
+impl Default for Sender {
+    /// This server itself.
+    fn default() -> Self {
+        Self { user: Arc::new(UserInfo::new("system:apiserver", &["system:authenticated", "system:masters"])), options: Map::new() }
+    }
+}
+
 /// Options of create, update and patch.
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
@@ -53,6 +69,7 @@ pub struct WriteOptions {
     pub findings: Vec<String>,
     /// What the caller's rights have to say about the object.
     pub guard: Guard,
+    pub sender: Sender,
 }
 
 impl WriteOptions {
@@ -77,6 +94,9 @@ pub struct DeleteOptions {
     pub uid: Option<String>,
     pub resource_version: Option<String>,
     pub dry_run: bool,
+    pub sender: Sender,
+    /// The request was for all objects that a selector matches.
+    pub of_many: bool,
 }
 
 /// A patch, by its media type.
@@ -146,4 +166,5 @@ pub struct Deleted {
     pub stored: Arc<Stored>,
     pub revision: u64,
     pub removed: bool,
+    pub warnings: Vec<String>,
 }

@@ -1,9 +1,10 @@
 //! Delete: at once, or by marking and leaving the rest to finalizers, dependents and grace periods.
 
 use super::options::{DeleteOptions, Deleted, Propagation};
-use super::{Registry, Stored, meta};
+use super::{Registry, Stored, convert, meta};
 use crate::catalog::Resource;
 use crate::status::Status;
+use crate::strategy::admission::{self, Objects, Operation, Request};
 use jiff::SignedDuration;
 use std::sync::Arc;
 use tiphys_apimachinery::{Gvr, Object};
@@ -21,6 +22,7 @@ impl Registry {
             let current = self.get_stored(&resource, namespace, name)?;
             check_preconditions(&resource, &current, options)?;
             let old = current.object();
+            let warnings = self.admit_delete(&resource, &old, options)?;
             let mut new = (*old).clone();
             mark(self, &resource, &mut new, options);
             let removed = meta::is_finished(&resource, &new);
@@ -31,7 +33,7 @@ impl Registry {
                 continue;
             }
             if options.dry_run || (!removed && new == *old) {
-                return Ok(Deleted { object: old, stored: current, revision: 0, removed });
+                return Ok(Deleted { object: old, stored: current, revision: 0, removed, warnings });
             }
             let (object, stored) = if removed {
                 // An object that goes at once is reported as it was.
@@ -46,8 +48,19 @@ impl Registry {
             };
             drop(state);
             self.after_write(&storage, &object, removed);
-            return Ok(Deleted { object, revision: stored.meta.revision, stored, removed });
+            return Ok(Deleted { object, revision: stored.meta.revision, stored, removed, warnings });
         }
+    }
+}
+
+impl Registry {
+    /// What policies have to say about a delete. The collectors of this server are not asked twice.
+    fn admit_delete(&self, resource: &Arc<Resource>, old: &Object, options: &DeleteOptions) -> Result<Vec<String>, Status> {
+        let mut seen = old.clone();
+        convert::from_storage(resource, &mut seen);
+        let at = (old.namespace(), if options.of_many { "" } else { old.name() });
+        let request = Request::new(self, resource, Operation::Delete, at, (options.dry_run, &options.sender));
+        admission::check(&request, Objects { new: None, old: Some(&seen) })
     }
 }
 

@@ -5,6 +5,7 @@ use super::{Registry, Stored, convert, fields, meta};
 use crate::catalog::Resource;
 use crate::status::{Cause, Status};
 use crate::strategy;
+use crate::strategy::admission::{self, Objects, Operation, Request};
 use serde_json::Value;
 use std::sync::Arc;
 use tiphys_apimachinery::patch::{self, PatchError};
@@ -51,20 +52,24 @@ impl Registry {
         options.guard.check(&object, None)?;
         for attempt in 0..8 {
             let mut object = object.clone();
+            let name = object.name().to_owned();
             let generates = object.name().is_empty() && !object.generate_name().is_empty();
             meta::prepare_create(self, resource, &mut object);
             // Who sent the object owns its defaults, but not what the server decides after that.
             if !applied {
                 fields::track(self, resource, None, &mut object, Part::Main, options);
             }
-            strategy::admission::admit(self, resource, &mut object, None)?;
+            let by = (options.dry_run, &options.sender);
+            let request = Request::new(self, resource, Operation::Create, (namespace, &name), by);
+            admission::admit(&request, &mut object, None)?;
             strategy::prepare_create(self, resource, &mut object)?;
             if unlabelled {
                 strategy::share_labels(resource, &mut object);
             }
             let notes = strategy::validate(resource, &object, None, Part::Main)?;
-            strategy::admission::check(self, resource, &object, None, options.dry_run)?;
-            let warnings: Vec<String> = warnings.iter().cloned().chain(notes).collect();
+            let request = Request::new(self, resource, Operation::Create, (namespace, object.name()), by);
+            let said = admission::check(&request, Objects { new: Some(&object), old: None })?;
+            let warnings: Vec<String> = warnings.iter().cloned().chain(notes).chain(said).collect();
             match self.commit_new(resource, object, options.dry_run) {
                 Err(status) if status.is_already_exists() && attempt < 7 && generates => {}
                 Err(status) => return Err(status),
@@ -275,20 +280,26 @@ impl Registry {
         applied: bool,
     ) -> Result<Written, Refused> {
         options.guard.check(&new, Some(old))?;
-        if part == Part::Main {
-            strategy::admission::admit(self, resource, &mut new, Some(old))?;
-        }
+        let at = (old.namespace(), old.name());
+        let request = Request::new(self, resource, Operation::Update, at, (options.dry_run, &options.sender)).of(part.word());
+        // A placement and a number of replicas are admitted as what they were sent as.
+        let whole = !matches!(part, Part::Binding | Part::Scale);
+        let before = (whole && !applied && !self.hooks().mutating.is_empty()).then(|| new.clone());
+        let mutated = whole && admission::admit(&request, &mut new, Some(old))?;
         meta::prepare_update(resource, old, &mut new, part)?;
         // What the server decides is not owned by who sent the object.
-        let mut sent = (!applied && strategy::decides_on_update(resource)).then(|| {
-            let mut sent = new.clone();
-            strategy::fill_in(resource, &mut sent);
-            sent
-        });
+        let mut sent = match before.filter(|_| mutated) {
+            Some(mut before) => {
+                meta::prepare_update(resource, old, &mut before, part)?;
+                Some(before)
+            }
+            None => (!applied && strategy::decides_on_update(resource)).then(|| new.clone()),
+        };
+        sent.iter_mut().for_each(|sent| strategy::fill_in(resource, sent));
         strategy::prepare_update(self, resource, old, &mut new, part)?;
-        let warnings = strategy::validate(resource, &new, Some(old), part)?;
-        if part == Part::Main {
-            strategy::admission::check(self, resource, &new, Some(old), options.dry_run)?;
+        let mut warnings = strategy::validate(resource, &new, Some(old), part)?;
+        if whole {
+            warnings.extend(admission::check(&request, Objects { new: Some(&new), old: Some(old) })?);
         }
         if part != Part::Status {
             meta::bump_generation(resource, old, &mut new);

@@ -5,7 +5,8 @@ use super::{
     store::{Change, ChangeFeed, DeleteRequest, Propagation, SimStore, StoreError},
 };
 use crate::{
-    registry::{self, DeleteOptions, Event, EventType, Part, Registry, WriteOptions},
+    auth::UserInfo,
+    registry::{self, DeleteOptions, Event, EventType, Part, Registry, Sender, WriteOptions},
     status::Status,
 };
 use std::sync::Arc;
@@ -20,7 +21,9 @@ pub struct RegistryStore {
 
 impl RegistryStore {
     pub fn new(registry: Registry) -> Self {
-        Self { registry, options: WriteOptions::manager("kube-controller-manager") }
+        let user = Arc::new(UserInfo::new("system:kube-controller-manager", &["system:authenticated"]));
+        let sender = Sender { user, ..Sender::default() };
+        Self { registry, options: WriteOptions { sender, ..WriteOptions::manager("kube-controller-manager") } }
     }
 
     /// The registry's revision: it stands still while nobody writes.
@@ -105,6 +108,7 @@ impl SimStore for RegistryStore {
             propagation: Some(propagation),
             grace_period_seconds: request.grace_seconds,
             uid: request.uid,
+            sender: self.options.sender.clone(),
             ..DeleteOptions::default()
         };
         let deleted = self.registry.delete(&gvr(kind), namespace, name, &options)?;

@@ -11,6 +11,7 @@ mod kubectl;
 mod ownership;
 mod parts;
 mod pods;
+mod policies;
 mod remote;
 mod roles_real;
 mod session;

@@ -11,6 +11,7 @@ mod limits;
 mod meta;
 mod network;
 mod pod;
+mod policies;
 mod policy;
 mod rbac;
 pub mod rules;
@@ -97,9 +98,10 @@ fn check_main(resource: &Resource, object: &Object, old: Option<&Object>, part: 
         "/persistentvolumes" => volumes::volume(object, old, causes),
         "admissionregistration.k8s.io/validatingwebhookconfigurations" => webhooks::configuration(object, old, false, causes),
         "admissionregistration.k8s.io/mutatingwebhookconfigurations" => webhooks::configuration(object, old, true, causes),
-        "admissionregistration.k8s.io/validatingadmissionpolicies" => webhooks::policy(object, old, causes),
-        "admissionregistration.k8s.io/validatingadmissionpolicybindings" => webhooks::policy_binding(object, old, true, causes),
-        "admissionregistration.k8s.io/mutatingadmissionpolicybindings" => webhooks::policy_binding(object, old, false, causes),
+        "admissionregistration.k8s.io/validatingadmissionpolicies" => policies::policy(object, old, false, causes),
+        "admissionregistration.k8s.io/mutatingadmissionpolicies" => policies::policy(object, old, true, causes),
+        "admissionregistration.k8s.io/validatingadmissionpolicybindings" => policies::policy_binding(object, old, true, causes),
+        "admissionregistration.k8s.io/mutatingadmissionpolicybindings" => policies::policy_binding(object, old, false, causes),
         "resource.k8s.io/resourceclaims" if spec.is_changed() => {
             causes.push(spec.invalid_struct("resource/v1.ResourceClaimSpec", "field is immutable"));
         }

@@ -1,7 +1,8 @@
-//! Webhook configurations, admission policies and their bindings. Expressions must be there; whether they compile is not checked.
+//! Webhook configurations.
 
-use super::formats::{self, Format};
+use super::formats;
 use super::rules::{self, At, Check};
+use crate::cel::admission::{Returns, Scope};
 use crate::status::Cause;
 use tiphys_apimachinery::Object;
 
@@ -23,7 +24,7 @@ pub fn configuration(object: &Object, old: Option<&Object>, mutating: bool, caus
 }
 
 /// A field that is there and must be one of a few.
-fn one_of(at: &At<'_>, allowed: &[&str], causes: &mut Vec<Cause>) {
+pub fn one_of(at: &At<'_>, allowed: &[&str], causes: &mut Vec<Cause>) {
     if !at.is_null() && !allowed.contains(&at.text()) {
         causes.push(at.not_supported(allowed));
     }
@@ -57,7 +58,8 @@ fn webhook(hook: &At<'_>, mutating: bool, causes: &mut Vec<Cause>) {
         one_of(&hook.get("reinvocationPolicy"), &["IfNeeded", "Never"], causes);
     }
     client(&hook.get("clientConfig"), causes);
-    conditions(&hook.get("matchConditions"), causes);
+    let changed = hook.old.is_none_or(|old| old != hook.value);
+    conditions(&hook.get("matchConditions"), false, changed, causes);
 }
 
 fn client(config: &At<'_>, causes: &mut Vec<Cause>) {
@@ -132,7 +134,8 @@ fn review_versions(versions: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn conditions(all: &At<'_>, causes: &mut Vec<Cause>) {
+/// Conditions of webhooks and policies; `params` says whether there are parameters.
+pub fn conditions(all: &At<'_>, params: bool, changed: bool, causes: &mut Vec<Cause>) {
     if all.len() > 64 {
         causes.push(all.too_many(64));
     }
@@ -141,6 +144,9 @@ fn conditions(all: &At<'_>, causes: &mut Vec<Cause>) {
         let (name, expression) = (condition.get("name"), condition.get("expression"));
         if expression.text().trim().is_empty() {
             causes.push(expression.required(""));
+        } else if changed {
+            let scope = Scope { params, authorizer: true, ..Scope::default() };
+            causes.extend(scope.compile(expression.text(), Returns::Bool).err().map(|e| expression.invalid(&e)));
         }
         name.check(&[Check::Required(""), Check::Form(formats::qualified_name)], causes);
         if !name.is_empty() && items[..i].iter().any(|before| before.get("name").value == name.value) {
@@ -150,7 +156,7 @@ fn conditions(all: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 /// Which requests are meant.
-fn rule(rule: &At<'_>, causes: &mut Vec<Cause>) {
+pub fn rule(rule: &At<'_>, causes: &mut Vec<Cause>) {
     let [operations, groups, versions, resources] = ["operations", "apiGroups", "apiVersions", "resources"].map(|f| rule.get(f));
     let alone = |list: &At<'_>, what: &str, causes: &mut Vec<Cause>| {
         if list.is_empty() {
@@ -203,151 +209,4 @@ fn rule_resources(resources: &At<'_>, causes: &mut Vec<Cause>) {
     if all && plain {
         causes.push(resources.invalid("if '*' is present, must not specify other resources without subresources"));
     }
-}
-
-fn match_resources(at: &At<'_>, causes: &mut Vec<Cause>) {
-    let policy = at.get("matchPolicy");
-    policy.check(&[Check::Required(""), Check::OneOf(&["Equivalent", "Exact"])], causes);
-    for selector in ["namespaceSelector", "objectSelector"].map(|f| at.get(f)) {
-        match selector.is_null() {
-            true => causes.push(selector.required("")),
-            false => rules::label_selector(&selector, causes),
-        }
-    }
-    for list in ["resourceRules", "excludeResourceRules"] {
-        for one in at.get(list).items() {
-            let names = one.get("resourceNames").items();
-            for (i, name) in names.iter().enumerate() {
-                name.form(formats::path_segment, causes);
-                causes.extend(names[..i].iter().any(|before| before.value == name.value).then(|| name.duplicate()));
-            }
-            rule(&one, causes);
-        }
-    }
-}
-
-pub fn policy(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
-    let spec = At::of(object, old, "spec");
-    spec.get("failurePolicy").check(&[Check::Required(""), Check::OneOf(&["Fail", "Ignore"])], causes);
-    let (kind, constraints) = (spec.get("paramKind"), spec.get("matchConstraints"));
-    if !kind.is_null() {
-        param_kind(&kind, causes);
-    }
-    match constraints.is_null() {
-        true => causes.push(constraints.required("")),
-        false => {
-            match_resources(&constraints, causes);
-            constraints.get("resourceRules").check(&[Check::Required("")], causes);
-        }
-    }
-    conditions(&spec.get("matchConditions"), causes);
-    for variable in spec.get("variables").items() {
-        let (name, expression) = (variable.get("name"), variable.get("expression"));
-        match name.text().trim().is_empty() {
-            true => causes.push(name.required("name is not specified")),
-            false if !formats::c_identifier(name.text()).is_empty() => causes.push(name.invalid("must be a valid CEL identifier")),
-            false => {}
-        }
-        if expression.text().trim().is_empty() {
-            causes.push(expression.required("expression is not specified"));
-        }
-    }
-    let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
-    if validations.is_empty() && annotations.is_empty() {
-        let detail = "validations or auditAnnotations must contain at least one item";
-        return causes.extend([validations.required(detail), annotations.required(detail)]);
-    }
-    validations.items().iter().for_each(|one| validation(one, causes));
-    let items = annotations.items();
-    for (i, annotation) in items.iter().enumerate() {
-        let (key, value) = (annotation.get("key"), annotation.get("valueExpression"));
-        let full = format!("{}/{}", object.name(), key.text());
-        causes.extend(formats::qualified_name(&full).iter().map(|p| key.invalid_as(full.as_str(), p)));
-        if value.text().trim().is_empty() {
-            causes.push(value.required("valueExpression is not specified"));
-        }
-        causes.extend(items[..i].iter().any(|before| before.get("key").value == key.value).then(|| key.duplicate()));
-    }
-}
-
-fn validation(at: &At<'_>, causes: &mut Vec<Cause>) {
-    let [expression, message_expression, message, reason] = ["expression", "messageExpression", "message", "reason"].map(|f| at.get(f));
-    if expression.text().trim().is_empty() {
-        causes.push(expression.required("expression is not specified"));
-    }
-    for text in [&message_expression, &message] {
-        if !text.is_empty() && text.text().trim().is_empty() {
-            causes.push(text.invalid("must be non-empty if specified"));
-        }
-    }
-    if message.text().trim().contains('\n') {
-        causes.push(message.invalid("must not contain line breaks"));
-    }
-    one_of(&reason, &["Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized"], causes);
-}
-
-fn param_kind(kind: &At<'_>, causes: &mut Vec<Cause>) {
-    let (api_version, name) = (kind.get("apiVersion"), kind.get("kind"));
-    let joined = |at: &At<'_>, text: &str, format: Format, prefix: &str, causes: &mut Vec<Cause>| {
-        let problems = format(text);
-        causes.extend((!problems.is_empty()).then(|| at.invalid_as(text, &format!("{prefix}{}", problems.join(",")))));
-    };
-    match api_version.text().split('/').collect::<Vec<_>>()[..] {
-        [""] => causes.push(api_version.required("")),
-        [version] => joined(&api_version, version, formats::dns1035_label, "", causes),
-        [group, version] => {
-            if !group.is_empty() {
-                joined(&api_version, group, formats::dns_subdomain, "", causes);
-            }
-            match version.is_empty() {
-                true => causes.push(api_version.invalid("version must be specified")),
-                false => joined(&api_version, version, formats::dns1035_label, "", causes),
-            }
-        }
-        _ => causes.push(api_version.invalid(&format!("unexpected GroupVersion string: {}", api_version.text()))),
-    }
-    let problems = formats::dns1035_label(&name.text().to_lowercase());
-    if name.is_empty() {
-        causes.push(name.required(""));
-    } else if !problems.is_empty() {
-        causes.push(name.invalid(&format!("may have mixed case, but should otherwise match: {}", problems.join(","))));
-    }
-}
-
-pub fn policy_binding(object: &Object, old: Option<&Object>, validating: bool, causes: &mut Vec<Cause>) {
-    let spec = At::of(object, old, "spec");
-    spec.get("policyName").check(&[Check::Required(""), Check::Form(formats::dns_subdomain)], causes);
-    let (parameters, matched) = (spec.get("paramRef"), spec.get("matchResources"));
-    if !parameters.is_null() {
-        let [name, selector, action] = ["name", "selector", "parameterNotFoundAction"].map(|f| parameters.get(f));
-        let both = !name.is_empty() && !selector.is_null();
-        let exclusive = "name and selector are mutually exclusive";
-        name.check(&[Check::Form(formats::path_segment)], causes);
-        causes.extend(both.then(|| name.forbidden(exclusive)));
-        rules::label_selector(&selector, causes);
-        causes.extend(both.then(|| selector.forbidden(exclusive)));
-        if name.is_empty() && selector.is_null() {
-            causes.push(parameters.required("one of name or selector must be specified"));
-        }
-        action.check(&[Check::Required(""), Check::OneOf(&["Deny", "Allow"])], causes);
-    }
-    if !matched.is_null() {
-        match_resources(&matched, causes);
-    }
-    if !validating {
-        return;
-    }
-    let actions = spec.get("validationActions");
-    let items = actions.items();
-    for (i, action) in items.iter().enumerate() {
-        one_of(action, &["Audit", "Deny", "Warn"], causes);
-        causes.extend(items[..i].iter().any(|before| before.value == action.value).then(|| action.duplicate()));
-    }
-    let has = |word: &str| items.iter().any(|action| action.text() == word);
-    if has("Deny") && has("Warn") {
-        let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and \
-                      headers serves no purpose)";
-        causes.push(actions.invalid(detail));
-    }
-    actions.check(&[Check::Required("at least one validation action is required")], causes);
 }
