@@ -145,6 +145,16 @@ impl<'a> Scope<'a> {
                 }
                 Val::List(kept)
             }
+            ListFunction::Since => {
+                let mut kept = Vec::new();
+                for (item, value) in worth {
+                    if value.holds() {
+                        kept.clear();
+                    }
+                    kept.push(item);
+                }
+                Val::List(kept)
+            }
             ListFunction::Sorted => {
                 let mut all: Vec<_> = worth.collect();
                 all.sort_by(|(_, a), (_, b)| by_key(a, b));

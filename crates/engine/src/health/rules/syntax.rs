@@ -74,6 +74,7 @@ pub enum ListFunction {
     Last,
     Where,
     UpTo,
+    Since,
     Sorted,
     Join,
 }
@@ -89,6 +90,7 @@ impl ListFunction {
             "last" => Self::Last,
             "where" => Self::Where,
             "upto" => Self::UpTo,
+            "since" => Self::Since,
             "sorted" => Self::Sorted,
             "join" => Self::Join,
             _ => return None,

@@ -67,6 +67,15 @@ fn what_cannot_be_compared_does_not_hold() {
 }
 
 #[test]
+fn parts_of_lists_end_or_begin_where_something_holds() {
+    let list = |numbers: &[i64]| json!({"status": {"list": numbers}});
+    let rules = "  Healthy: \"{join(upto(status.list, . > 2))}; {join(since(status.list, . > 2))}\"\n";
+    assert_eq!(judged(rules, &list(&[1, 3, 2, 4, 1])), "Healthy 1, 3; 4, 1");
+    assert_eq!(judged(rules, &list(&[1, 2])), "Healthy 1, 2; 1, 2");
+    assert_eq!(judged(rules, &list(&[])), "Healthy ; ");
+}
+
+#[test]
 fn sorting_takes_keys_of_any_type() {
     let rules = "  Healthy: \"{join(sorted(status.list, .k), .n)}\"\n";
     let list = json!([{"n": 1}, {"n": 2, "k": "b"}, {"n": 3, "k": 7}, {"n": 4, "k": "a"}, {"n": 5, "k": []}, {"n": 6}]);
