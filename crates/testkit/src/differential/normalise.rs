@@ -31,6 +31,8 @@ pub fn normalise(script: &Script, transcript: &Transcript) -> Vec<Reply> {
         for (n, event) in reply.events.iter().enumerate() {
             seen.collect(event, &mut vec![index.to_string(), n.to_string()]);
         }
+        let base = script.steps.get(index).and_then(|step| step.body.as_ref()?.pointer("/metadata/generateName")?.as_str());
+        seen.collect_refused(&reply.body, &base.unwrap_or_default().replace("${ns}", &transcript.namespace), index);
     }
     let one = |reply: &Reply| Reply {
         status: reply.status,
@@ -93,6 +95,16 @@ impl Seen<'_> {
         let (base, name) = (text("generateName"), text("name"));
         if !base.is_empty() && name.len() >= 5 && !self.sent.contains(name) {
             let place = format!("{{{}+{}@{}}}", &name[..name.len() - 5], 5, at.join("/")).replace(self.namespace, "{ns}");
+            self.names.entry(name.to_owned()).or_insert(place);
+        }
+    }
+
+    /// The name that an object was given before it was refused.
+    fn collect_refused(&mut self, status: &Value, base: &str, step: usize) {
+        let name = status.pointer("/details/name").and_then(Value::as_str).unwrap_or_default();
+        let made_up = name.strip_prefix(base).is_some_and(|end| end.len() == 5);
+        if !base.is_empty() && made_up && !self.sent.contains(name) {
+            let place = format!("{{{base}+5@{step}}}").replace(self.namespace, "{ns}");
             self.names.entry(name.to_owned()).or_insert(place);
         }
     }
@@ -230,6 +242,17 @@ mod tests {
         assert_eq!(metadata["creationTimestamp"], "{now.0}");
         assert_eq!(out[1].body["message"], "uid {uid@0/metadata/uid} in {ns}");
         assert_eq!(out[1].body["metadata"]["resourceVersion"], "{rv@1}");
+    }
+
+    #[test]
+    fn the_name_made_up_for_a_refused_object_is_not_compared() {
+        let step = super::super::Step { body: Some(json!({"metadata": {"generateName": "${ns}-a-"}})), ..Default::default() };
+        let script = Script { steps: vec![step], ..Script::default() };
+        let refused =
+            |end: &str| json!({"message": format!("Role \"d-1-a-{end}\" is invalid"), "details": {"name": format!("d-1-a-{end}")}});
+        let said = |end| normalise(&script, &Transcript { namespace: "d-1".into(), replies: vec![reply(refused(end))] })[0].body.clone();
+        assert_eq!(said("bcdfg"), said("xz456"));
+        assert_ne!(said("bcdfg"), said("longer"));
     }
 
     #[test]
