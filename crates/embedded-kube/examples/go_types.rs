@@ -118,6 +118,43 @@ impl Sources {
         Some(Field { name, number, flags, go_type, package: package.to_owned() })
     }
 
+    /// A type as Go's error messages name it; `None` where it reads itself, so that no message names it.
+    fn shown(&self, go_type: &str, package: &str) -> Option<String> {
+        if let Some(item) = go_type.strip_prefix("[]") {
+            return Some(format!("[]{}", self.shown(item, package)?));
+        }
+        if let Some((key, value)) = go_type.strip_prefix("map[").and_then(|rest| rest.split_once(']')) {
+            return Some(format!("map[{}]{}", self.shown(key, package)?, self.shown(value, package)?));
+        }
+        if let Some(target) = go_type.strip_prefix('*') {
+            return Some(format!("*{}", self.shown(target, package)?));
+        }
+        if go_type == "byte" {
+            return Some("uint8".into());
+        }
+        if !go_type.contains('.') && !go_type.starts_with(char::is_uppercase) {
+            return Some(go_type.to_owned());
+        }
+        let full = self.full_name(go_type, package);
+        if full != "pkg/types.UID" && full != "pkg/types.NodeName" && SPECIAL.iter().any(|(name, _)| *name == full) {
+            return None;
+        }
+        if let Some((alias, of)) = self.named.get(&full).and_then(|(target, of)| Some((target.strip_prefix("= ")?, of))) {
+            return self.shown(alias, of);
+        }
+        full.split_once('/').map(|(_, name)| name.to_owned())
+    }
+
+    fn full_name(&self, go_type: &str, package: &str) -> String {
+        match go_type.split_once('.') {
+            Some((alias, name)) => {
+                let imported = self.imports.get(package).and_then(|i| i.get(alias)).cloned().unwrap_or_else(|| alias.to_owned());
+                format!("{imported}.{name}")
+            }
+            None => format!("{package}.{go_type}"),
+        }
+    }
+
     /// The type in the table's words. Struct types are noted in `found`.
     fn resolve(&self, go_type: &str, package: &str, found: &mut Vec<String>) -> String {
         if go_type == "[]byte" {
@@ -139,22 +176,34 @@ impl Sources {
             "struct{}" => return "R".into(),
             _ => {}
         }
-        let full = match go_type.split_once('.') {
-            Some((alias, name)) => {
-                let imported = self.imports.get(package).and_then(|i| i.get(alias)).cloned().unwrap_or_else(|| alias.to_owned());
-                format!("{imported}.{name}")
-            }
-            None => format!("{package}.{go_type}"),
-        };
+        let full = self.full_name(go_type, package);
         if let Some((_, word)) = SPECIAL.iter().find(|(name, _)| *name == full) {
             return (*word).into();
         }
         if let Some((target, of)) = self.named.get(&full) {
-            return self.resolve(target, of, found);
+            return self.resolve(target.trim_start_matches("= "), of, found);
         }
         assert!(self.structs.contains_key(&full), "{go_type} in {package} ({full}) is not known");
         found.push(full.clone());
         full
+    }
+}
+
+/// What the reader of the table takes a type to be called, if nothing is said.
+fn in_go(ty: &str) -> String {
+    if let Some(item) = ty.strip_prefix("[]") {
+        return format!("[]{}", in_go(item));
+    }
+    if let Some(value) = ty.strip_prefix("{}") {
+        return format!("map[string]{}", in_go(value));
+    }
+    match ty {
+        "s" => "string".into(),
+        "b" => "bool".into(),
+        "i" => "int32".into(),
+        "l" => "int64".into(),
+        "y" => "[]uint8".into(),
+        message => message.split('/').next_back().unwrap_or(message).to_owned(),
     }
 }
 
@@ -193,7 +242,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for field in sources.structs.get(&name).map(Vec::as_slice).unwrap_or_default() {
             let ty = sources.resolve(&field.go_type, &field.package, &mut queue);
             let flags = if field.flags.is_empty() { "-" } else { &field.flags };
-            lines.push(format!("{} {} {flags} {ty}", field.name, field.number));
+            let shown = sources.shown(&field.go_type, &field.package).filter(|shown| *shown != in_go(&ty));
+            lines.push(format!("{} {} {flags} {ty}{}", field.name, field.number, shown.map_or_else(String::new, |s| format!(" {s}"))));
         }
         out.insert(name, lines);
     }

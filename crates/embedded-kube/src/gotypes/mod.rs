@@ -8,12 +8,13 @@ mod diff;
 mod internal;
 mod internal_names;
 mod normalize;
+mod read;
 
 pub use decode::decode;
 pub use diff::diff;
 #[allow(unused_imports, reason = "for the checks of kinds")]
 pub use internal::internal;
-pub use normalize::{normalize, zero};
+pub use normalize::{forget_empty, normalize, zero};
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -41,6 +42,8 @@ pub struct Field {
     pub omit_zero: bool,
     pub inline: bool,
     pub ty: Type,
+    /// The Go type as error messages name it, where [`Type`] does not say it.
+    pub go: Option<&'static str>,
 }
 
 /// The type of a value.
@@ -113,7 +116,7 @@ fn parse_field(line: &'static str) -> Option<Field> {
     let flag = |c| flags.contains(c);
     let number = number.parse().ok()?;
     let (pointer, omit_empty, omit_zero, inline) = (flag('p'), flag('o'), flag('z'), flag('n'));
-    Some(Field { name, number, pointer, omit_empty, omit_zero, inline, ty: Type::parse(ty) })
+    Some(Field { name, number, pointer, omit_empty, omit_zero, inline, ty: Type::parse(ty), go: words.next() })
 }
 
 /// The struct of that name.

@@ -3,7 +3,8 @@
 //! Custom resources only change their `apiVersion` (the strategy `None`). Of the built-in kinds HorizontalPodAutoscaler and
 //! Event have two forms.
 
-use crate::catalog::Resource;
+use crate::catalog::{CRD_TABLE, Resource};
+use crate::gotypes;
 use serde_json::{Value, json};
 use tiphys_apimachinery::{Object, object::map_entry};
 
@@ -17,6 +18,18 @@ pub fn to_storage(resource: &Resource, object: &mut Object) {
         if resource.is("autoscaling", "horizontalpodautoscalers") {
             autoscaler_to_v2(object);
         }
+    }
+}
+
+/// The object as it is kept and answered: in its storage version, without what the store does not keep.
+pub fn as_stored(resource: &Resource, object: &mut Object) {
+    to_storage(resource, object);
+    // Definitions are kept as JSON, all else that is built in as protobuf.
+    if resource.custom.is_none()
+        && resource.table != CRD_TABLE
+        && let Some(of) = gotypes::of(&object.gvk())
+    {
+        gotypes::forget_empty(&mut object.0, of);
     }
 }
 

@@ -100,7 +100,7 @@ impl Registry {
     }
 
     fn commit_new(&self, resource: &Arc<Resource>, mut object: Object, dry_run: bool) -> Result<Written, Status> {
-        convert::to_storage(resource, &mut object);
+        convert::as_stored(resource, &mut object);
         let storage = self.storage_resource(resource);
         let mut state = self.lock();
         if let Some(existing) = state.get(&resource.table, object.namespace(), object.name()) {
@@ -317,7 +317,7 @@ impl Registry {
         if same && !gone {
             return Ok(Written { object: current.object(), stored: current.clone(), revision: 0, created: false, warnings });
         }
-        convert::to_storage(resource, &mut new);
+        convert::as_stored(resource, &mut new);
         let storage = self.storage_resource(resource);
         let mut state = self.lock();
         let unchanged = state.get(&resource.table, old.namespace(), old.name()).is_some_and(|now| Arc::ptr_eq(now, current));

@@ -1,0 +1,235 @@
+//! An object read as Go's JSON decoder reads it: field by field as they stand, the first misfit reported. Main function: [`read`].
+
+use super::{Field, Struct, Type, find};
+use serde_json::{Map, Value};
+use tiphys_apimachinery::quantity::Quantity;
+use tiphys_gocompat::json;
+
+/// A value of the wrong type, as Go's JSON decoder reports it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WrongType {
+    #[error("json: cannot unmarshal {found} into Go struct field {field} of type {wanted}")]
+    Json { found: String, field: String, wanted: String },
+    #[error("illegal base64 data at input byte {0}")]
+    Base64(usize),
+    #[error("{0}")]
+    Quantity(String),
+    #[error("{0}")]
+    Time(String),
+}
+
+/// Brings values to the form in which Go holds them, or says what does not fit.
+pub fn read(map: &mut Map<String, Value>, of: &'static Struct) -> Result<(), WrongType> {
+    let mut reader = Reader::default();
+    reader.object(map, of, "")?;
+    reader.misfit.map_or(Ok(()), Err)
+}
+
+/// Types that read themselves end the reading when they cannot; of other misfits the first is told when all is read.
+#[derive(Default)]
+struct Reader {
+    misfit: Option<WrongType>,
+}
+
+/// Where a value is: its path, the struct around it, and its type's name if that is a special one.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    path: &'a str,
+    of: &'static Struct,
+    go: Option<&'a str>,
+}
+
+impl Place<'_> {
+    /// The place of an element of a list or map.
+    fn element(&self) -> Self {
+        let item = |go: &'_ str| go.starts_with("[]") || go.starts_with("map[");
+        let go = self.go.filter(|go| item(go)).and_then(|go| go.split_once(']')).map(|(_, of)| of.trim_start_matches('*'));
+        Self { go, ..*self }
+    }
+}
+
+impl Reader {
+    fn object(&mut self, map: &mut Map<String, Value>, of: &'static Struct, path: &str) -> Result<(), WrongType> {
+        for (key, value) in map.iter_mut().filter(|(_, value)| !value.is_null()) {
+            if let Some((field, below)) = field(of, key) {
+                let path = if path.is_empty() { below } else { format!("{path}.{below}") };
+                self.value(value, &field.ty, Place { path: &path, of, go: field.go })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, value: &mut Value, ty: &Type, at: Place<'_>) -> Result<(), WrongType> {
+        match (ty, &mut *value) {
+            (Type::Message(name), Value::Object(map)) => return find(name).map_or(Ok(()), |inner| self.object(map, inner, at.path)),
+            (Type::List(item), Value::Array(list)) => return self.elements(list.iter_mut(), item, at.element()),
+            (Type::Map(item), Value::Object(map)) => return self.elements(map.values_mut(), item, at.element()),
+            (Type::Quantity, found) => {
+                let text = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
+                *value = text.parse::<Quantity>().map_err(|e| WrongType::Quantity(e.to_string()))?.to_string().into();
+            }
+            (Type::Bytes, Value::String(text)) => {
+                if let Some(at) = base64_error(text) {
+                    self.misfit.get_or_insert(WrongType::Base64(at));
+                }
+            }
+            (Type::Time | Type::MicroTime, Value::String(text)) => return time_error(text, ty).map_or(Ok(()), |e| Err(WrongType::Time(e))),
+            (Type::String | Type::Duration | Type::IntOrString, Value::String(_))
+            | (Type::Bool, Value::Bool(_))
+            | (Type::Float, Value::Number(_))
+            | (Type::Raw, _) => {}
+            (Type::Int32 | Type::IntOrString, Value::Number(n)) if n.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {}
+            (Type::Int64, Value::Number(n)) if n.is_i64() => {}
+            // A whole number written as a float is a number to Go's decoder of Kubernetes.
+            (Type::Int32 | Type::Int64, Value::Number(n)) if n.as_f64().is_some_and(|f| f.fract() == 0.0 && f.abs() < 2e9) => {
+                *value = (n.as_f64().unwrap_or(0.0) as i64).into();
+            }
+            (wanted, found) => return self.misfit(found, wanted, at),
+        }
+        Ok(())
+    }
+
+    /// A null among them is the zero value to Go.
+    fn elements<'v>(&mut self, list: impl Iterator<Item = &'v mut Value>, item: &Type, at: Place<'_>) -> Result<(), WrongType> {
+        for element in list {
+            if element.is_null() {
+                *element = null_element(item);
+            }
+            self.value(element, item, at)?;
+        }
+        Ok(())
+    }
+
+    fn misfit(&mut self, found: &Value, wanted: &Type, at: Place<'_>) -> Result<(), WrongType> {
+        let short = at.of.name.split('.').next_back().unwrap_or(at.of.name);
+        let wanted_word = at.go.map_or_else(|| go_name(wanted), str::to_owned);
+        let misfit = WrongType::Json { found: word(found, wanted), field: format!("{short}.{}", at.path), wanted: wanted_word };
+        if matches!(wanted, Type::Time | Type::MicroTime | Type::Duration | Type::IntOrString) {
+            return Err(misfit);
+        }
+        self.misfit.get_or_insert(misfit);
+        Ok(())
+    }
+}
+
+/// The field of that name, and its path: Go names the structs that it is inlined from.
+fn field(of: &'static Struct, name: &str) -> Option<(&'static Field, String)> {
+    let own = of.fields.iter().find(|f| !f.inline && f.name == name);
+    let inlined = || {
+        of.fields.iter().filter(|f| f.inline).find_map(|f| {
+            let Type::Message(inner) = f.ty else { return None };
+            let (found, path) = field(find(inner)?, name)?;
+            Some((found, format!("{}.{path}", inner.split('.').next_back().unwrap_or(inner))))
+        })
+    };
+    own.map(|f| (f, name.to_owned())).or_else(inlined)
+}
+
+fn word(value: &Value, wanted: &Type) -> String {
+    match value {
+        // Where a number is wanted, Go shows the one that does not fit.
+        Value::Number(n) if matches!(wanted, Type::Int32 | Type::Int64 | Type::Float | Type::IntOrString) => format!("number {n}"),
+        other => json::kind(other).to_owned(),
+    }
+}
+
+fn go_name(ty: &Type) -> String {
+    match ty {
+        Type::String => "string".into(),
+        Type::Bytes => "[]uint8".into(),
+        Type::Bool => "bool".into(),
+        Type::Int32 | Type::IntOrString => "int32".into(),
+        Type::Int64 => "int64".into(),
+        Type::Float => "float64".into(),
+        Type::List(item) => format!("[]{}", go_name(item)),
+        Type::Map(item) => format!("map[string]{}", go_name(item)),
+        // Go names types by package and type: `v1.PodSpec`.
+        Type::Message(name) => name.split('/').next_back().unwrap_or(name).to_owned(),
+        _ => "string".into(),
+    }
+}
+
+/// What Go says of a text that is no time. It names the part of the layout that does not fit.
+fn time_error(text: &str, ty: &Type) -> Option<String> {
+    if text.parse::<jiff::Timestamp>().is_ok() {
+        return None;
+    }
+    let layout = if matches!(ty, Type::MicroTime) { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
+    let parts = ["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05"];
+    let mut rest = text;
+    let misfit = parts.into_iter().find(|part| {
+        let digits = part.bytes().all(|b| b.is_ascii_digit());
+        let fits = match rest.get(..part.len()) {
+            Some(head) if digits => head.bytes().all(|b| b.is_ascii_digit()),
+            Some(head) => head == *part,
+            None => false,
+        };
+        rest = if fits { &rest[part.len()..] } else { rest };
+        !fits
+    });
+    let part = misfit.unwrap_or(if matches!(ty, Type::MicroTime) && !rest.starts_with('.') { ".000000" } else { "Z07:00" });
+    Some(format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}"))
+}
+
+/// Where Go's decoder stops, if it does. It skips line ends.
+fn base64_error(text: &str) -> Option<usize> {
+    let bytes: Vec<(usize, u8)> = text.bytes().enumerate().filter(|(_, b)| !matches!(b, b'\n' | b'\r')).collect();
+    let is_digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
+    let count = bytes.iter().take_while(|(_, b)| is_digit(*b)).count();
+    let padding = bytes.len() - count;
+    match bytes.get(count) {
+        None if count % 4 == 0 => None,
+        None => Some(text.len() - count % 4),
+        Some((at, b'=')) => match (count % 4, bytes[count..].iter().all(|(_, b)| *b == b'=')) {
+            (2, true) if padding == 2 => None,
+            (3, true) if padding == 1 => None,
+            (2, _) if padding == 1 => Some(text.len()),
+            (2, _) if bytes[count + 1].1 != b'=' => Some(bytes[count + 1].0),
+            (2, _) => Some(bytes[count + 2].0),
+            (3, _) => Some(bytes[count + 1].0),
+            _ => Some(*at),
+        },
+        Some((at, _)) => Some(*at),
+    }
+}
+
+fn null_element(item: &Type) -> Value {
+    match item {
+        Type::String | Type::Bytes => "".into(),
+        Type::Bool => false.into(),
+        Type::Int32 | Type::Int64 | Type::Float => 0.into(),
+        Type::Quantity => "0".into(),
+        Type::Message(_) | Type::Map(_) => Value::Object(Map::new()),
+        Type::List(_) => Value::Array(Vec::new()),
+        _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::of;
+    use super::*;
+    use serde_json::json;
+    use tiphys_apimachinery::Gvk;
+
+    fn refused(group: &str, kind: &str, value: Value) -> String {
+        let Value::Object(mut map) = value else { panic!("a map") };
+        read(&mut map, of(&Gvk::new(group, "v1", kind)).expect("a known kind")).expect_err("wrong").to_string()
+    }
+
+    #[test]
+    fn a_wrong_type_is_reported_as_go_does() {
+        let wrong = |field: &str, of: &str| format!("json: cannot unmarshal string into Go struct field {field} of type {of}");
+        assert_eq!(refused("apps", "Deployment", json!({"spec": {"replicas": "3"}})), wrong("DeploymentSpec.spec.replicas", "int32"));
+        let usages = refused("certificates.k8s.io", "CertificateSigningRequest", json!({"spec": {"usages": "x"}}));
+        assert_eq!(usages, wrong("CertificateSigningRequestSpec.spec.usages", "[]v1.KeyUsage"));
+        let labels = refused("", "Pod", json!({"metadata": {"labels": "a", "uid": "b"}, "spec": "c"}));
+        assert_eq!(labels, wrong("ObjectMeta.metadata.labels", "map[string]string"));
+    }
+
+    #[test]
+    fn a_type_that_reads_itself_is_heard_first() {
+        let two = json!({"metadata": {"name": 3}, "spec": {"limits": [{"max": {"cpu": "x"}}]}});
+        assert!(refused("", "LimitRange", two).starts_with("quantities must match"));
+    }
+}
