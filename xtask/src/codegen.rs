@@ -101,6 +101,9 @@ fn read_json(path: &Path) -> Result<Value> {
     serde_json::from_slice(&bytes).with_context(|| format!("parsing {}", path.display()))
 }
 
+/// Any JSON, which structured merge takes as a whole although the document does not say so.
+const RAW: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
+
 fn definitions(document: &Value, version: &str, structs: &Structs) -> Result<String> {
     let definitions = document.get("definitions").and_then(Value::as_object).context("no `definitions`")?;
     let mut out = format!("# Kubernetes {version}; written by `cargo xtask codegen`\n");
@@ -113,6 +116,9 @@ fn definitions(document: &Value, version: &str, structs: &Structs) -> Result<Str
         };
         write!(out, "={}\t{ty}", short_name(name))?;
         marks(&mut out, map)?;
+        if name == RAW {
+            out.push_str("\tm:atomic");
+        }
         for gvk in map.get("x-kubernetes-group-version-kind").and_then(Value::as_array).into_iter().flatten() {
             write!(out, "\tg:{}/{}/{}", text(gvk, "group"), text(gvk, "version"), text(gvk, "kind"))?;
         }

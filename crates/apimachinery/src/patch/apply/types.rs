@@ -26,7 +26,7 @@ pub(super) enum Form {
 impl<'a> Ty<'a> {
     pub(super) fn new(ty: Option<TypeRef<'a>>) -> Self {
         match ty {
-            Some(ty) if ty.kind() != TypeKind::Any => Self::Known(ty),
+            Some(ty) if ty.kind() != TypeKind::Any || ty.map_type() == Some(MapType::Atomic) => Self::Known(ty),
             _ => Self::Deduced,
         }
     }
@@ -67,7 +67,7 @@ impl<'a> Ty<'a> {
     pub(super) fn is_atomic(self) -> bool {
         match self {
             Self::Known(ty) => match ty.kind() {
-                TypeKind::Object | TypeKind::Map => ty.map_type() == Some(MapType::Atomic),
+                TypeKind::Object | TypeKind::Map | TypeKind::Any => ty.map_type() == Some(MapType::Atomic),
                 TypeKind::List => matches!(ty.list_type(), None | Some(ListType::Atomic)),
                 _ => false,
             },
