@@ -31,7 +31,7 @@ pub fn all(call: &Call<'_>) -> Result<Response<Body>, Status> {
     Ok(match negotiate::form(&call.parts.headers)? {
         Form::Object | Form::GroupDiscovery => list::objects(&call.resource, &json!({}), &items),
         Form::Metadata | Form::MetadataList => {
-            let items: Vec<Value> = items.iter().map(|s| object::metadata_only(&s.object())).collect();
+            let items: Vec<Value> = items.iter().map(|s| object::metadata_only(&call.resource, &s.object())).collect();
             json_response(&json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "items": items}))
         }
         Form::Table => {

@@ -78,7 +78,7 @@ pub fn list(call: &Call<'_>) -> Result<Response<Body>, Status> {
         Form::Object | Form::GroupDiscovery => Ok(objects(&call.resource, &meta, &page.items)),
         Form::Metadata => Err(negotiate::wrong_number(&call.resource, true)),
         Form::MetadataList => {
-            let items: Vec<Value> = page.items.iter().map(|s| object::metadata_only(&s.object())).collect();
+            let items: Vec<Value> = page.items.iter().map(|s| object::metadata_only(&call.resource, &s.object())).collect();
             Ok(json_response(&json!({
                 "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": items
             })))

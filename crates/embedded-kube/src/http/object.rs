@@ -3,8 +3,10 @@
 use super::negotiate::{self, Form};
 use super::{Call, bytes_response, json_response, table};
 use crate::catalog::Resource;
+use crate::gotypes;
 use crate::registry::{Registry, Stored, convert};
 use crate::status::Status;
+use crate::strategy::TEMPLATE_GENERATION;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -46,7 +48,7 @@ pub fn respond(call: &Call<'_>, stored: &Arc<Stored>, code: StatusCode) -> Resul
     let mut response = match negotiate::form(&call.parts.headers)? {
         Form::Object | Form::GroupDiscovery => bytes_response(bytes(&call.resource, stored)),
         Form::MetadataList => return Err(negotiate::wrong_number(&call.resource, false)),
-        Form::Metadata => json_response(&metadata_only(&stored.object())),
+        Form::Metadata => json_response(&metadata_only(&call.resource, &stored.object())),
         Form::Table => {
             let include = table::Include::from_query(call.query.get("includeObject"));
             let revision = stored.meta.revision.to_string();
@@ -68,7 +70,32 @@ pub fn bytes(resource: &Resource, stored: &Stored) -> Bytes {
     serde_json::to_vec(&object).expect("a JSON tree serialises").into()
 }
 
-/// `PartialObjectMetadata` of an object.
-pub fn metadata_only(object: &Object) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object.0.get("metadata")})
+/// `PartialObjectMetadata` of an object in its storage version.
+pub fn metadata_only(resource: &Resource, object: &Object) -> Value {
+    let mut metadata = object.0.get("metadata").cloned().unwrap_or_default();
+    // An annotation only where the object is seen in a version; internally it is a field.
+    if resource.table == "apps/daemonsets"
+        && let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
+    {
+        annotations.remove(TEMPLATE_GENERATION);
+        if annotations.is_empty() {
+            metadata.as_object_mut().and_then(|m| m.remove("annotations"));
+        }
+    }
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+}
+
+/// An object of which nothing is known but its metadata, as it ends a list in a watch.
+pub fn blank(resource: &Resource, metadata: Value) -> Object {
+    let mut object = Object::default();
+    object.0.insert("apiVersion".into(), resource.api_version().into());
+    object.0.insert("kind".into(), resource.kind.clone().into());
+    object.0.insert("metadata".into(), metadata);
+    if let Some(of) = gotypes::of(&resource.gvk()).filter(|_| resource.custom.is_none()) {
+        gotypes::normalize(&mut object.0, of).expect("metadata of ours is of the right types");
+    }
+    if resource.table == "apps/daemonsets" {
+        object.set_annotation(TEMPLATE_GENERATION, "0");
+    }
+    object
 }

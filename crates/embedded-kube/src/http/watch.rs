@@ -227,30 +227,40 @@ impl Printer {
     fn event(&mut self, word: &str, stored: &Arc<Stored>) -> Bytes {
         match self.form {
             Form::Object | Form::GroupDiscovery => line(word, &object::bytes(&self.resource, stored)),
-            Form::Metadata | Form::MetadataList => line(word, &to_bytes(&object::metadata_only(&stored.object()))),
+            Form::Metadata | Form::MetadataList => line(word, &to_bytes(&object::metadata_only(&self.resource, &stored.object()))),
             Form::Table => {
                 let meta = json!({"resourceVersion": stored.meta.revision.to_string()});
                 let rows = std::slice::from_ref(stored);
-                let mut table = table::table(&self.resource, rows, meta, self.include, self.registry.now());
-                if std::mem::replace(&mut self.headed, true) {
-                    table["columnDefinitions"] = Value::Null;
-                }
-                line(word, &to_bytes(&table))
+                let table = table::table(&self.resource, rows, meta, self.include, self.registry.now());
+                line(word, &to_bytes(&self.head_once(table)))
             }
         }
     }
 
-    fn bookmark(&self, revision: u64, initial_end: bool) -> Bytes {
+    /// Only the first table of a watch says what its columns are.
+    fn head_once(&mut self, mut table: Value) -> Value {
+        if std::mem::replace(&mut self.headed, true) {
+            table["columnDefinitions"] = Value::Null;
+        }
+        table
+    }
+
+    fn bookmark(&mut self, revision: u64, initial_end: bool) -> Bytes {
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let object = match self.form {
-            Form::Table => table::bookmark(&metadata),
+            Form::Table => {
+                let meta = json!({"resourceVersion": metadata["resourceVersion"]});
+                let blank = object::blank(&self.resource, metadata);
+                let table = table::of_object(&self.resource, &blank, meta, self.include, self.registry.now());
+                self.head_once(table)
+            }
             Form::Metadata | Form::MetadataList => {
                 json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
             }
-            _ => json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata}),
+            _ => object::blank(&self.resource, metadata).into_value(),
         };
         line("BOOKMARK", &to_bytes(&object))
     }

@@ -27,6 +27,9 @@ use tiphys_apimachinery::{Object, schema};
 pub const CLAIM_IN_USE: &str = "kubernetes.io/pvc-protection";
 pub const VOLUME_IN_USE: &str = "kubernetes.io/pv-protection";
 
+/// Counts the changes of a DaemonSet's template.
+pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
 /// The cluster IP of the service `kubernetes`.
 pub const API_SERVICE_IP: &str = "10.0.0.1";
 
@@ -260,10 +263,9 @@ fn drop_topology(old: Option<&Object>, new: &mut Object) {
 
 /// DaemonSets count the changes of their template in an annotation, from the time when others were missing.
 fn count_template(old: &Object, new: &mut Object) {
-    const GENERATION: &str = "deprecated.daemonset.template.generation";
-    let before = old.annotation(GENERATION).and_then(|a| a.parse::<i64>().ok()).unwrap_or(0);
+    let before = old.annotation(TEMPLATE_GENERATION).and_then(|a| a.parse::<i64>().ok()).unwrap_or(0);
     let changed = old.pointer("/spec/template") != new.pointer("/spec/template");
-    new.set_annotation(GENERATION, &(before + i64::from(changed)).to_string());
+    new.set_annotation(TEMPLATE_GENERATION, &(before + i64::from(changed)).to_string());
 }
 
 /// Refuses what must not be stored; returns warnings.

@@ -74,14 +74,17 @@ pub fn condition(object: &Object, kind: &str) -> bool {
     list(object, "/status/conditions").iter().any(|c| text(c, "type") == kind && text(c, "status") == "True")
 }
 
-/// `ReadWriteOnce` as `RWO`, and so on.
+/// `ReadWriteOnce` as `RWO`, and so on, always in the same order.
 pub fn access_modes(modes: &[Value]) -> String {
-    let short = |mode: &Value| match mode.as_str() {
-        Some("ReadWriteOnce") => "RWO",
-        Some("ReadOnlyMany") => "ROX",
-        Some("ReadWriteMany") => "RWX",
-        Some("ReadWriteOncePod") => "RWOP",
-        _ => "",
-    };
-    modes.iter().map(short).collect::<Vec<_>>().join(",")
+    let short = [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
+    let named = short.into_iter().filter(|(mode, _)| modes.iter().any(|m| m == mode));
+    named.map(|(_, short)| short).collect::<Vec<_>>().join(",")
+}
+
+/// The name, marked where an annotation makes the object the default of its kind.
+pub fn or_default(object: &Object, annotation: &str) -> Value {
+    match object.annotation(annotation) {
+        Some("true") => format!("{} (default)", object.name()).into(),
+        _ => object.name().into(),
+    }
 }

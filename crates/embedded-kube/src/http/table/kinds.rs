@@ -1,14 +1,15 @@
 //! The rows of the built-in kinds, one small function a kind. Order and number of cells are those of the columns.
 
-use super::cells::{NONE, access_modes, condition, containers, count, list, number, or_none, selector_text, shown, text};
-use super::{age, pod};
+use super::cells::{NONE, condition, containers, count, list, number, or_default, or_none, selector_text, shown, text};
+use super::{age, autoscaler, cluster, pod, storage};
 use jiff::Timestamp;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use tiphys_apimachinery::Object;
 
 /// The cells of an object.
 pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
-    let age = || Value::from(age::since(o.metadata("creationTimestamp"), now));
+    let age = &|| Value::from(age::since(o.metadata("creationTimestamp"), now));
     let created = || Value::from(o.creation_timestamp());
     let name = || Value::from(o.name());
     match table {
@@ -22,8 +23,11 @@ pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
         "/services" => service(o, age()),
         "networking.k8s.io/ingresses" => ingress(o, age()),
         "networking.k8s.io/ingressclasses" => {
-            let parameters = o.pointer("/spec/parameters").map_or(NONE.to_owned(), |p| format!("{}/{}", text(p, "kind"), text(p, "name")));
-            vec![name(), o.str_at("/spec/controller").into(), parameters.into(), age()]
+            let group = o.pointer("/spec/parameters/apiGroup").and_then(Value::as_str).map(|g| format!(".{g}")).unwrap_or_default();
+            let parameters =
+                o.pointer("/spec/parameters").map_or(NONE.to_owned(), |p| format!("{}{group}/{}", text(p, "kind"), text(p, "name")));
+            let name = or_default(o, "ingressclass.kubernetes.io/is-default-class");
+            vec![name, o.str_at("/spec/controller").into(), parameters.into(), age()]
         }
         "networking.k8s.io/networkpolicies" => vec![name(), selector(o, "/spec/podSelector"), age()],
         "policy/poddisruptionbudgets" => vec![
@@ -47,28 +51,15 @@ pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
         "/nodes" => node(o, age()),
         "/events" | "events.k8s.io/events" => event(o, now),
         "/namespaces" => vec![name(), o.str_at("/status/phase").into(), age()],
-        "/secrets" => vec![name(), o.str_at("/type").into(), count(o.0.get("data")).to_string().into(), age()],
-        "/configmaps" => vec![name(), (count(o.0.get("data")) + count(o.0.get("binaryData"))).to_string().into(), age()],
-        "/persistentvolumes" => volume(o, age()),
-        "/persistentvolumeclaims" => claim(o, age()),
-        "autoscaling/horizontalpodautoscalers" => autoscaler(o, age()),
+        "/secrets" => vec![name(), o.str_at("/type").into(), count(o.0.get("data")).into(), age()],
+        "/configmaps" => vec![name(), (count(o.0.get("data")) + count(o.0.get("binaryData"))).into(), age()],
+        "autoscaling/horizontalpodautoscalers" => autoscaler::cells(o, age()),
         "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings" => binding(o, age()),
         "rbac.authorization.k8s.io/roles"
         | "rbac.authorization.k8s.io/clusterroles"
         | "apiextensions.k8s.io/customresourcedefinitions"
         | "/limitranges" => vec![name(), created()],
         "coordination.k8s.io/leases" => vec![name(), o.str_at("/spec/holderIdentity").into(), age()],
-        "storage.k8s.io/storageclasses" => vec![
-            match o.annotation("storageclass.kubernetes.io/is-default-class") {
-                Some("true") => format!("{} (default)", o.name()).into(),
-                _ => name(),
-            },
-            o.str_at("/provisioner").into(),
-            shown(o.0.get("reclaimPolicy"), "Delete").into(),
-            shown(o.0.get("volumeBindingMode"), "Immediate").into(),
-            shown(o.0.get("allowVolumeExpansion"), "false").into(),
-            age(),
-        ],
         "/resourcequotas" => vec![name(), quota(o, "").into(), quota(o, "limits.").into(), age()],
         "scheduling.k8s.io/priorityclasses" => vec![
             name(),
@@ -86,7 +77,7 @@ pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
             let available = if condition(o, "Available") { "True" } else { "False" };
             vec![name(), service.into(), available.into(), age()]
         }
-        _ => vec![name(), age()],
+        _ => storage::cells(table, o, age).or_else(|| cluster::cells(table, o, age)).unwrap_or_else(|| vec![name(), age()]),
     }
 }
 
@@ -214,10 +205,7 @@ fn ingress(o: &Object, age: Value) -> Vec<Value> {
         (false, true) => format!("{} + {} more...", hosts.join(","), rules.len() - 3),
         (false, false) => hosts.join(","),
     };
-    let class = match o.str_at("/spec/ingressClassName") {
-        "" => o.annotation("kubernetes.io/ingress.class").unwrap_or(NONE),
-        class => class,
-    };
+    let class = o.pointer("/spec/ingressClassName").and_then(Value::as_str).unwrap_or(NONE);
     let ports = if list(o, "/spec/tls").is_empty() { "80" } else { "80, 443" };
     vec![o.name().into(), class.into(), hosts.into(), balancer(o).into(), ports.into(), age]
 }
@@ -239,14 +227,18 @@ fn endpoints(o: &Object) -> String {
             all.extend(addresses.iter().map(|a| text(a, "ip").to_owned()));
         }
         for port in ports {
-            all.extend(addresses.iter().map(|a| format!("{}:{}", text(a, "ip"), shown(port.get("port"), ""))));
+            all.extend(addresses.iter().map(|a| match text(a, "ip") {
+                ip if ip.contains(':') => format!("[{ip}]:{}", shown(port.get("port"), "")),
+                ip => format!("{ip}:{}", shown(port.get("port"), "")),
+            }));
         }
     }
-    limited(all, 3)
+    // Subsets of which none is ready are not the same as no subsets.
+    if all.is_empty() && !list(o, "/subsets").is_empty() { String::new() } else { limited(all, 3) }
 }
 
 fn endpoint_slice(o: &Object, age: Value) -> Vec<Value> {
-    let ports = list(o, "/ports").iter().map(|p| shown(p.get("port"), "*")).collect::<Vec<_>>();
+    let ports = list(o, "/ports").iter().map(|p| shown(p.get("port").or_else(|| p.get("name")), "*")).collect::<Vec<_>>();
     let ports = if ports.is_empty() { "<unset>".to_owned() } else { limited(ports, 3) };
     let addresses = list(o, "/endpoints").iter().flat_map(|e| e["addresses"].as_array().into_iter().flatten());
     let addresses: Vec<String> = addresses.filter_map(|a| a.as_str().map(str::to_owned)).collect();
@@ -263,7 +255,12 @@ fn node(o: &Object, age: Value) -> Vec<Value> {
         status.push("SchedulingDisabled");
     }
     let labels = o.labels();
-    let roles: Vec<&str> = labels.keys().filter_map(|k| k.strip_prefix("node-role.kubernetes.io/")).filter(|r| !r.is_empty()).collect();
+    let role = |(key, value): (&'_ String, &'_ String)| match key.strip_prefix("node-role.kubernetes.io/") {
+        None if key == "kubernetes.io/role" => value.clone(),
+        role => role.unwrap_or("").to_owned(),
+    };
+    let roles: BTreeSet<String> = labels.iter().map(role).filter(|r| !r.is_empty()).collect();
+    let roles: Vec<String> = roles.into_iter().collect();
     let address = |kind: &str| {
         let found = list(o, "/status/addresses").iter().find(|a| text(a, "type") == kind);
         or_none(found.map(|a| text(a, "address")).unwrap_or(""))
@@ -272,6 +269,7 @@ fn node(o: &Object, age: Value) -> Vec<Value> {
         "" => "<unknown>".to_owned(),
         text => text.to_owned(),
     };
+    let machine = Some(o.str_at("/status/nodeInfo/architecture")).filter(|a| !a.is_empty()).map(|a| format!(" ({a})")).unwrap_or_default();
     vec![
         o.name().into(),
         status.join(",").into(),
@@ -281,7 +279,7 @@ fn node(o: &Object, age: Value) -> Vec<Value> {
         address("InternalIP").into(),
         address("ExternalIP").into(),
         info("osImage").into(),
-        info("kernelVersion").into(),
+        (info("kernelVersion") + &machine).into(),
         info("containerRuntimeVersion").into(),
     ]
 }
@@ -312,69 +310,8 @@ fn event(o: &Object, now: Timestamp) -> Vec<Value> {
         source.into(),
         message.trim().into(),
         first.into(),
-        times.filter(|n| *n > 0).unwrap_or(1).to_string().into(),
+        times.filter(|n| *n != 0 || series.is_some()).unwrap_or(1).into(),
         o.name().into(),
-    ]
-}
-
-fn volume(o: &Object, age: Value) -> Vec<Value> {
-    let claim = o.pointer("/spec/claimRef").map(|c| format!("{}/{}", text(c, "namespace"), text(c, "name"))).unwrap_or_default();
-    let phase = if o.deletion_timestamp().is_some() { "Terminating" } else { o.str_at("/status/phase") };
-    vec![
-        o.name().into(),
-        o.str_at("/spec/capacity/storage").into(),
-        access_modes(list(o, "/spec/accessModes")).into(),
-        o.str_at("/spec/persistentVolumeReclaimPolicy").into(),
-        phase.into(),
-        claim.into(),
-        o.str_at("/spec/storageClassName").into(),
-        "<unset>".into(),
-        o.str_at("/status/reason").into(),
-        age,
-        shown(o.pointer("/spec/volumeMode"), "<unset>").into(),
-    ]
-}
-
-fn claim(o: &Object, age: Value) -> Vec<Value> {
-    let bound = !o.str_at("/spec/volumeName").is_empty();
-    let phase = if o.deletion_timestamp().is_some() { "Terminating" } else { o.str_at("/status/phase") };
-    let when_bound = |text: String| if bound { text } else { String::new() };
-    vec![
-        o.name().into(),
-        phase.into(),
-        o.str_at("/spec/volumeName").into(),
-        when_bound(o.str_at("/status/capacity/storage").to_owned()).into(),
-        when_bound(access_modes(list(o, "/status/accessModes"))).into(),
-        o.str_at("/spec/storageClassName").into(),
-        shown(o.pointer("/spec/volumeAttributesClassName"), "<unset>").into(),
-        age,
-        shown(o.pointer("/spec/volumeMode"), "<unset>").into(),
-    ]
-}
-
-fn autoscaler(o: &Object, age: Value) -> Vec<Value> {
-    let reference = format!("{}/{}", o.str_at("/spec/scaleTargetRef/kind"), o.str_at("/spec/scaleTargetRef/name"));
-    let current = |name: &str| {
-        let found = list(o, "/status/currentMetrics").iter().find(|m| m.pointer("/resource/name").and_then(Value::as_str) == Some(name));
-        found.and_then(|m| m.pointer("/resource/current/averageUtilization")).map_or("<unknown>".to_owned(), |v| format!("{v}%"))
-    };
-    let metric = |m: &Value| {
-        let name = m.pointer("/resource/name").and_then(Value::as_str).unwrap_or("metric");
-        let target = m.pointer("/resource/target/averageUtilization").map_or("<auto>".to_owned(), |v| format!("{v}%"));
-        format!("{name}: {}/{target}", current(name))
-    };
-    let mut targets: Vec<String> = list(o, "/spec/metrics").iter().map(metric).collect();
-    if let Some(target) = o.i64_at("/spec/targetCPUUtilizationPercentage") {
-        targets.push(format!("cpu: <unknown>/{target}%"));
-    }
-    vec![
-        o.name().into(),
-        reference.into(),
-        limited(targets, 2).into(),
-        shown(o.pointer("/spec/minReplicas"), "<unset>").into(),
-        number(o, "/spec/maxReplicas").to_string().into(),
-        number(o, "/status/currentReplicas").to_string().into(),
-        age,
     ]
 }
 
@@ -394,6 +331,6 @@ fn binding(o: &Object, age: Value) -> Vec<Value> {
 fn quota(o: &Object, prefix: &str) -> String {
     let Some(hard) = o.pointer("/status/hard").and_then(Value::as_object) else { return String::new() };
     let wanted = hard.iter().filter(|(name, _)| name.starts_with("limits.") != prefix.is_empty());
-    let used = |name: &str| shown(o.pointer("/status/used").and_then(|u| u.get(name)), "");
+    let used = |name: &str| shown(o.pointer("/status/used").and_then(|u| u.get(name)), "0");
     wanted.map(|(name, amount)| format!("{name}: {}/{}", used(name), shown(Some(amount), ""))).collect::<Vec<_>>().join(", ")
 }
