@@ -9,6 +9,7 @@ mod edge;
 mod gotypes;
 mod http;
 mod lifecycle;
+mod outbound;
 mod quiet;
 pub mod registry;
 mod serve;

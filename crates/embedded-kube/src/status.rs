@@ -33,6 +33,8 @@ pub struct Status {
     pub reason: &'static str,
     pub message: String,
     pub details: Option<Box<Details>>,
+    /// What is said besides the refusal, in headers.
+    pub warnings: Vec<String>,
 }
 
 impl Cause {
@@ -77,7 +79,7 @@ fn qualified(group: &str, word: &str) -> String {
 
 impl Status {
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+        Self { code, reason, message: message.into(), details: None, warnings: Vec::new() }
     }
 
     fn about(mut self, group: &str, kind: &str, name: &str) -> Self {

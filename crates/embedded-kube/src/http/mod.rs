@@ -243,7 +243,7 @@ pub(crate) fn failure(status: &Status) -> Response<Body> {
     if let Some(seconds) = status.details.as_ref().map(|d| d.retry_after_seconds).filter(|s| *s > 0) {
         response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
     }
-    response
+    with_warnings(response, &status.warnings)
 }
 
 pub(crate) fn json_response(value: &Value) -> Response<Body> {

@@ -3,7 +3,7 @@
 use super::{Call, body, json_response, with_warnings, write};
 use crate::registry::{Part, Patch, WriteOptions, Written, patch_refused};
 use crate::status::{Cause, Status};
-use crate::strategy::admission::{self, Objects, Operation, Request};
+use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
 use axum::body::Body;
 use http::Response;
 use serde_json::{Map, Value, json};
@@ -125,7 +125,7 @@ fn admitted(call: &Call<'_>, live: &Object, scale: &Value, options: &WriteOption
     let by = (options.dry_run, &options.sender);
     let at = (call.namespace.as_str(), call.name());
     let request = Request::new(call.registry(), &call.resource, Operation::Update, at, by).of("scale");
-    admission::check(&request, Objects { new: Some(&new), old: Some(&old) })
+    admission::check(&request, Objects { new: Some(&new), old: Some(&old) }, Answers::default())
 }
 
 fn set(call: &Call<'_>, live: &Object, scale: &Value, options: &WriteOptions) -> Result<Option<Written>, Status> {

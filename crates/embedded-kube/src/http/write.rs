@@ -2,7 +2,7 @@
 
 use super::selectors::Filter;
 use super::{Call, body, json_response, object, with_warnings};
-use crate::registry::{Deleted, Part, Patch, Sender, WriteOptions, Written};
+use crate::registry::{Deleted, Part, Patch, Registry, Sender, WriteOptions, Written};
 use crate::status::{Cause, Details, Status};
 use axum::body::Body;
 use http::header::USER_AGENT;
@@ -41,7 +41,15 @@ pub fn options(call: &Call<'_>) -> Result<WriteOptions, Status> {
 /// Who asks, with the options as they were sent.
 fn sender(call: &Call<'_>, delete: Option<&Value>) -> Sender {
     let mut options = delete.and_then(Value::as_object).cloned().unwrap_or_default();
-    if delete.is_none() {
+    if delete.is_some() && options.is_empty() {
+        let sent = |name: &str| call.query.get(name).map(|value| (name.to_owned(), Value::from(value)));
+        options.extend(sent("propagationPolicy"));
+        let seconds = call.query.get("gracePeriodSeconds").and_then(|n| n.parse::<i64>().ok());
+        options.extend(seconds.map(|n| ("gracePeriodSeconds".to_owned(), n.into())));
+        if call.query.dry_run() {
+            options.insert("dryRun".into(), vec![Value::from("All")].into());
+        }
+    } else if delete.is_none() {
         let sent = |name: &str| call.query.get(name).map(|value| (name.to_owned(), Value::from(value)));
         options.extend(["fieldManager", "fieldValidation"].into_iter().filter_map(sent));
         if call.query.dry_run() {
@@ -49,6 +57,18 @@ fn sender(call: &Call<'_>, delete: Option<&Value>) -> Sender {
         }
     }
     Sender { user: call.user(), options }
+}
+
+/// Does the work here, or, when a webhook may keep it waiting, where it keeps nobody else waiting.
+async fn carried_out<T: Send + 'static>(
+    call: &Call<'_>,
+    work: impl FnOnce(&Registry) -> Result<T, Status> + Send + 'static,
+) -> Result<T, Status> {
+    let registry = call.registry().clone();
+    if !registry.hooks().calls_out() {
+        return work(&registry);
+    }
+    tokio::task::spawn_blocking(move || work(&registry)).await.map_err(Status::internal)?
 }
 
 pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
@@ -59,7 +79,8 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     if call.resource.is("certificates.k8s.io", "certificatesigningrequests") {
         requested_by(call, &mut object);
     }
-    let written = call.registry().create(&call.resource.gvr(), &call.namespace, object, &options)?;
+    let (gvr, namespace) = (call.resource.gvr(), call.namespace.clone());
+    let written = carried_out(call, move |registry| registry.create(&gvr, &namespace, object, &options)).await?;
     answer(call, &written, StatusCode::CREATED).await
 }
 
@@ -88,7 +109,8 @@ pub async fn update(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respo
             format!("the name of the object ({}) does not match the name on the URL ({})", object.name(), call.name())
         }));
     }
-    let written = call.registry().update_part(&call.resource.gvr(), &call.namespace, object, part, &options)?;
+    let (gvr, namespace) = (call.resource.gvr(), call.namespace.clone());
+    let written = carried_out(call, move |registry| registry.update_part(&gvr, &namespace, object, part, &options)).await?;
     let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
     answer(call, &written, code).await
 }
@@ -107,7 +129,8 @@ pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respon
         let cause = Cause::forbidden("force", "may not be specified for non-apply patch");
         return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", vec![cause]));
     }
-    let written = call.registry().patch(&call.resource.gvr(), (&call.namespace, call.name()), part, &patch, &options)?;
+    let (gvr, namespace, name) = (call.resource.gvr(), call.namespace.clone(), call.name().to_owned());
+    let written = carried_out(call, move |registry| registry.patch(&gvr, (&namespace, &name), part, &patch, &options)).await?;
     let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
     answer(call, &written, code).await
 }
@@ -181,7 +204,8 @@ pub async fn delete(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let mut options = call.query.delete_options(body.as_ref())?;
     options.sender = sender(call, Some(body.as_ref().unwrap_or(&Value::Null)));
     let asked = options.propagation.is_some();
-    let deleted = call.registry().delete(&call.resource.gvr(), &call.namespace, call.name(), &options)?;
+    let (gvr, namespace, name) = (call.resource.gvr(), call.namespace.clone(), call.name().to_owned());
+    let deleted = carried_out(call, move |registry| registry.delete(&gvr, &namespace, &name, &options)).await?;
     call.registry().durable(deleted.revision).await?;
     let mut warnings = deleted.warnings.clone();
     warnings.extend(if !asked && call.resource.is("batch", "jobs") {

@@ -4,7 +4,7 @@ use super::options::{DeleteOptions, Deleted, Propagation};
 use super::{Registry, Stored, convert, meta};
 use crate::catalog::Resource;
 use crate::status::Status;
-use crate::strategy::admission::{self, Objects, Operation, Request};
+use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
 use jiff::SignedDuration;
 use std::sync::Arc;
 use tiphys_apimachinery::{Gvr, Object};
@@ -60,7 +60,9 @@ impl Registry {
         convert::from_storage(resource, &mut seen);
         let at = (old.namespace(), if options.of_many { "" } else { old.name() });
         let request = Request::new(self, resource, Operation::Delete, at, (options.dry_run, &options.sender));
-        admission::check(&request, Objects { new: None, old: Some(&seen) })
+        let mut answers = Answers::default();
+        admission::admit_delete(&request, &seen, &mut answers)?;
+        admission::check(&request, Objects { new: None, old: Some(&seen) }, answers)
     }
 }
 

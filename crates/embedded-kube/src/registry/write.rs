@@ -5,7 +5,7 @@ use super::{Registry, Stored, convert, fields, meta};
 use crate::catalog::Resource;
 use crate::status::{Cause, Status};
 use crate::strategy;
-use crate::strategy::admission::{self, Objects, Operation, Request};
+use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
 use serde_json::Value;
 use std::sync::Arc;
 use tiphys_apimachinery::patch::{self, PatchError};
@@ -61,14 +61,15 @@ impl Registry {
             }
             let by = (options.dry_run, &options.sender);
             let request = Request::new(self, resource, Operation::Create, (namespace, &name), by);
-            admission::admit(&request, &mut object, None)?;
+            let mut answers = Answers::default();
+            admission::admit(&request, &mut object, None, &mut answers)?;
             strategy::prepare_create(self, resource, &mut object)?;
             if unlabelled {
                 strategy::share_labels(resource, &mut object);
             }
             let notes = strategy::validate(resource, &object, None, Part::Main)?;
             let request = Request::new(self, resource, Operation::Create, (namespace, object.name()), by);
-            let said = admission::check(&request, Objects { new: Some(&object), old: None })?;
+            let said = admission::check(&request, Objects { new: Some(&object), old: None }, answers)?;
             let warnings: Vec<String> = warnings.iter().cloned().chain(notes).chain(said).collect();
             match self.commit_new(resource, object, options.dry_run) {
                 Err(status) if status.is_already_exists() && attempt < 7 && generates => {}
@@ -284,8 +285,9 @@ impl Registry {
         let request = Request::new(self, resource, Operation::Update, at, (options.dry_run, &options.sender)).of(part.word());
         // A placement and a number of replicas are admitted as what they were sent as.
         let whole = !matches!(part, Part::Binding | Part::Scale);
-        let before = (whole && !applied && !self.hooks().mutating.is_empty()).then(|| new.clone());
-        let mutated = whole && admission::admit(&request, &mut new, Some(old))?;
+        let before = (whole && !applied && self.hooks().may_change()).then(|| new.clone());
+        let mut answers = Answers::default();
+        let mutated = whole && admission::admit(&request, &mut new, Some(old), &mut answers)?;
         meta::prepare_update(resource, old, &mut new, part)?;
         // What the server decides is not owned by who sent the object.
         let mut sent = match before.filter(|_| mutated) {
@@ -299,7 +301,7 @@ impl Registry {
         strategy::prepare_update(self, resource, old, &mut new, part)?;
         let mut warnings = strategy::validate(resource, &new, Some(old), part)?;
         if whole {
-            warnings.extend(admission::check(&request, Objects { new: Some(&new), old: Some(old) })?);
+            warnings.extend(admission::check(&request, Objects { new: Some(&new), old: Some(old) }, answers)?);
         }
         if part != Part::Status {
             meta::bump_generation(resource, old, &mut new);

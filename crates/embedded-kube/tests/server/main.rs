@@ -17,3 +17,4 @@ mod roles_real;
 mod session;
 mod support;
 mod watching;
+mod webhooks;

@@ -14,7 +14,7 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps?dryRun=All";
 const PICKED: [&str; 4] = ["/data", "/metadata/labels", "/metadata/annotations", "/spec"];
 
 /// Code, answer and warnings.
-async fn send(router: &Router, method: &str, path: &str, media: &str, body: &Value) -> (u16, Value, Vec<Value>) {
+pub async fn send(router: &Router, method: &str, path: &str, media: &str, body: &Value) -> (u16, Value, Vec<Value>) {
     let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
     let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, media).body(body).expect("a request");
     let response = router.clone().oneshot(request).await.expect("it answers");
@@ -55,11 +55,16 @@ fn collection(case: &Value, of: &str) -> String {
 }
 
 /// Generated names are not the same twice.
-fn same_names(text: &str) -> String {
+pub fn same_names(text: &str) -> String {
     match text.split_once("gen-") {
         Some((before, rest)) => format!("{before}gen-*{}", same_names(rest.get(5..).unwrap_or(""))),
         None => text.to_owned(),
     }
+}
+
+/// The parts of an answer at some paths.
+pub fn picked<'p>(answer: &Value, paths: impl Iterator<Item = &'p str>) -> Map<String, Value> {
+    paths.filter_map(|p| Some((p.to_owned(), answer.pointer(p)?.clone()))).collect()
 }
 
 /// An answer as it was recorded.
@@ -86,8 +91,7 @@ fn outcome((code, answer, warnings): &(u16, Value, Vec<Value>), recorded: &Value
             Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
             _ => PICKED.to_vec(),
         };
-        let picked: Map<String, Value> = paths.iter().filter_map(|p| Some(((*p).to_owned(), answer.pointer(p)?.clone()))).collect();
-        map.insert("picked".into(), picked.into());
+        map.insert("picked".into(), picked(answer, paths.into_iter()).into());
     }
     Value::Object(map)
 }

@@ -1,6 +1,7 @@
 //! The policies and webhooks of a cluster, compiled when one of them changes. Main type: [`Hooks`].
 
 use super::policy::Policy;
+use super::webhook::Hook;
 use crate::registry::Registry;
 use serde_json::Value;
 use std::sync::Arc;
@@ -19,9 +20,21 @@ pub struct Bound {
 pub struct Hooks {
     pub validating: Vec<Bound>,
     pub mutating: Vec<Bound>,
+    pub validating_webhooks: Vec<Hook>,
+    pub mutating_webhooks: Vec<Hook>,
 }
 
 impl Hooks {
+    /// Whether a write may change on its way.
+    pub fn may_change(&self) -> bool {
+        !self.mutating.is_empty() || !self.mutating_webhooks.is_empty()
+    }
+
+    /// Whether a write may have to wait for somebody else.
+    pub fn calls_out(&self) -> bool {
+        !self.validating_webhooks.is_empty() || !self.mutating_webhooks.is_empty()
+    }
+
     pub fn read(registry: &Registry) -> Self {
         let list = |resource: &str| -> Vec<Arc<Object>> {
             registry.read().list(&format!("{GROUP}/{resource}"), None).iter().map(|stored| stored.object()).collect()
@@ -40,6 +53,8 @@ impl Hooks {
         };
         Self {
             validating: bound("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+            validating_webhooks: list("validatingwebhookconfigurations").iter().flat_map(|c| Hook::of(c)).collect(),
+            mutating_webhooks: list("mutatingwebhookconfigurations").iter().flat_map(|c| Hook::of(c)).collect(),
             mutating: bound("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
         }
     }

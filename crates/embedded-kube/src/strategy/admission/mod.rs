@@ -13,10 +13,13 @@ mod quota;
 mod request;
 mod tolerations;
 mod usage;
+mod webhook;
 
 use crate::catalog::Resource;
+use crate::registry::{FieldValidation, WriteOptions};
 use crate::status::Status;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
 
@@ -38,21 +41,46 @@ impl Answers {
     }
 }
 
-/// Fills in what other objects say about this one; `old` is there for updates. Says whether a policy or webhook changed it.
-pub fn admit(request: &Request<'_>, object: &mut Object, old: Option<&Object>) -> Result<bool, Status> {
+/// Fills in what other objects say about this one, and lets policies and webhooks change it; `old` is there for updates. Says whether
+/// they did.
+pub fn admit(request: &Request<'_>, object: &mut Object, old: Option<&Object>, answers: &mut Answers) -> Result<bool, Status> {
     fill_in(request, object, old)?;
     let hooks = request.registry.hooks();
-    if hooks.mutating.is_empty() || is_exempt(request) {
+    if !hooks.may_change() || is_exempt(request) {
         return Ok(false);
     }
     let hidden = hide(request, object);
-    let mut changed = policy::mutate(&hooks.mutating, request, object, old, false)?;
+    let by_policy = policy::mutate(&hooks.mutating, request, object, old, false)?;
+    let first = webhook::mutate(&hooks.mutating_webhooks, request, &mut Some(object), old, None, answers)?;
+    let changed = by_policy || first.changed();
     if changed {
+        let seen = object.clone();
         fill_in(request, object, old)?;
-        changed |= policy::mutate(&hooks.mutating, request, object, old, true)?;
+        policy::mutate(&hooks.mutating, request, object, old, true)?;
+        let moved = *object != seen;
+        webhook::mutate(&hooks.mutating_webhooks, request, &mut Some(object), old, Some((&first, moved)), answers)?;
     }
     show(object, hidden);
     Ok(changed)
+}
+
+/// Mutating webhooks are asked about a delete, too; there is nothing that they could change.
+pub fn admit_delete(request: &Request<'_>, old: &Object, answers: &mut Answers) -> Result<(), Status> {
+    let hooks = request.registry.hooks();
+    if !hooks.mutating_webhooks.is_empty() && !is_exempt(request) {
+        webhook::mutate(&hooks.mutating_webhooks, request, &mut None, Some(old), None, answers)?;
+    }
+    Ok(())
+}
+
+/// Read as an object of its kind again, with defaults.
+fn settled(resource: &Arc<Resource>, mut object: Object) -> Result<Object, Status> {
+    let options = WriteOptions { validation: FieldValidation::Ignore, ..WriteOptions::default() };
+    // The real server decodes what it made itself.
+    let unreadable = |status: Status| Status::internal(status.message.split_once(": ").map_or("", |(_, why)| why));
+    super::check_fields(resource, &mut object, &options).map_err(unreadable)?;
+    super::fill_in(resource, &mut object);
+    Ok(object)
 }
 
 /// What the built-in plugins do to an object.
@@ -106,16 +134,17 @@ fn show(object: &mut Object, hidden: Map<String, Value>) {
 }
 
 /// Refuses what is in order by itself; gives warnings.
-pub fn check(request: &Request<'_>, objects: Objects<'_>) -> Result<Vec<String>, Status> {
+pub fn check(request: &Request<'_>, objects: Objects<'_>, mut answers: Answers) -> Result<Vec<String>, Status> {
     let (registry, resource) = (request.registry, request.resource);
     let main = request.subresource.is_empty();
     if let Some(new) = objects.new.filter(|_| main && (objects.old.is_none() || resource.table == "/persistentvolumeclaims")) {
         limits::check(registry, resource, new)?;
     }
-    let mut answers = Answers::default();
     let hooks = registry.hooks();
-    if !hooks.validating.is_empty() && !is_exempt(request) {
-        policy::validate(&hooks.validating, request, objects, &mut answers)?;
+    if !is_exempt(request) {
+        let outcome = policy::validate(&hooks.validating, request, objects, &mut answers);
+        let outcome = outcome.and_then(|()| webhook::validate(&hooks.validating_webhooks, request, objects, &mut answers));
+        outcome.map_err(|status| Status { warnings: std::mem::take(&mut answers.warnings), ..status })?;
     }
     if let Some(new) = objects.new.filter(|_| main && resource.namespaced) {
         quota::charge(registry, resource, new, objects.old, request.dry_run)?;

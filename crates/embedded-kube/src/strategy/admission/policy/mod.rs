@@ -6,6 +6,7 @@ mod run;
 mod validating;
 
 pub use mutating::mutate;
+pub use run::Run;
 pub use validating::validate;
 
 use crate::cel::Program;

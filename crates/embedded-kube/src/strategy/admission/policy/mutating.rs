@@ -4,13 +4,12 @@ use super::run::Run;
 use super::{Expression, Mutation, Policy, params};
 use crate::catalog::Resource;
 use crate::cel::admission::{misnamed, to_json};
-use crate::registry::{FieldValidation, WriteOptions, patch_refused};
+use crate::registry::patch_refused;
 use crate::status::{Cause, Status};
-use crate::strategy;
 use crate::strategy::admission::hooks::Bound;
 use crate::strategy::admission::matching::matches;
-use crate::strategy::admission::refusal;
 use crate::strategy::admission::request::{Objects, Request};
+use crate::strategy::admission::{refusal, settled};
 use serde_json::Value;
 use std::sync::Arc;
 use tiphys_apimachinery::patch::apply::{ApplyOptions, apply_in};
@@ -133,16 +132,6 @@ fn back(request: &Request<'_>, seen: &Object, matched: &Arc<Resource>) -> Object
     crate::registry::convert::to_storage(matched, &mut object);
     crate::registry::convert::from_storage(request.resource, &mut object);
     object
-}
-
-/// Read as an object of its kind again, with defaults.
-fn settled(resource: &Arc<Resource>, mut object: Object) -> Result<Object, Status> {
-    let options = WriteOptions { validation: FieldValidation::Ignore, ..WriteOptions::default() };
-    // The real server decodes what it made itself.
-    let unreadable = |status: Status| Status::internal(status.message.split_once(": ").map_or("", |(_, why)| why));
-    strategy::check_fields(resource, &mut object, &options).map_err(unreadable)?;
-    strategy::fill_in(resource, &mut object);
-    Ok(object)
 }
 
 /// A list of `JSONPatch{}` carried out. A test that fails leaves the object as it was.
