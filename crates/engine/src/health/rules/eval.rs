@@ -1,6 +1,7 @@
 //! Applying a parsed rule to an object.
 //!
-//! Main function: [`judge`]. It cannot fail: what is missing is missing, and a comparison of things that cannot be compared does not hold.
+//! Main functions: [`judge`] and [`decide`]. They cannot fail: what is missing is missing, and a comparison of things that cannot be
+//! compared does not hold.
 
 use super::{
     syntax::{Comparison, Expr, Function, ListFunction, Statement},
@@ -12,6 +13,11 @@ use std::{borrow::Cow, cmp::Ordering};
 
 /// The first verdict that holds; `None` if none does, which means that the object has no health.
 pub fn judge(rules: &[Statement], object: &Map<String, Value>) -> Option<Health> {
+    decide(rules, object).map(|(_, health)| health)
+}
+
+/// As [`judge`], with the statement that decided.
+pub fn decide<'a>(rules: &'a [Statement], object: &'a Map<String, Value>) -> Option<(&'a Statement, Health)> {
     Scope { object, names: Vec::new(), items: Vec::new() }.run(rules)
 }
 
@@ -24,14 +30,14 @@ struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    fn run(&mut self, block: &'a [Statement]) -> Option<Health> {
+    fn run(&mut self, block: &'a [Statement]) -> Option<(&'a Statement, Health)> {
         let outer = self.names.len();
         let verdict = block.iter().find_map(|statement| self.step(statement));
         self.names.truncate(outer);
         verdict
     }
 
-    fn step(&mut self, statement: &'a Statement) -> Option<Health> {
+    fn step(&mut self, statement: &'a Statement) -> Option<(&'a Statement, Health)> {
         match statement {
             Statement::Let(value) => {
                 let value = self.value(value);
@@ -56,7 +62,7 @@ impl<'a> Scope<'a> {
                     return None;
                 }
                 let message = message.as_ref().map(|message| self.value(message).into_text().into_owned());
-                Some(Health::new(*status, message.unwrap_or_default()))
+                Some((statement, Health::new(*status, message.unwrap_or_default())))
             }
         }
     }

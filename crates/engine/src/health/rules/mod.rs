@@ -7,8 +7,6 @@ mod eval;
 mod expr;
 mod parse;
 mod syntax;
-#[cfg(test)]
-mod tests;
 mod value;
 
 use crate::types::Health;
@@ -17,9 +15,49 @@ use std::{collections::HashMap, sync::LazyLock};
 use syntax::Statement;
 use tiphys_apimachinery::Object;
 
-macro_rules! files {
+/// The names of the files, handed to a macro that reads them.
+macro_rules! families {
+    ($read:ident) => {
+        $read![
+            "3scale",
+            "airlock",
+            "altinity",
+            "ansible",
+            "argo",
+            "aws",
+            "cert-manager",
+            "cluster-api",
+            "crossplane",
+            "databases",
+            "elastic",
+            "flux",
+            "gateway-api",
+            "google",
+            "humio",
+            "kafka",
+            "knative",
+            "kruise",
+            "kubernetes",
+            "mariadb",
+            "netapp",
+            "networking",
+            "numaproj",
+            "observability",
+            "open-cluster-management",
+            "openshift",
+            "platform",
+            "promoter",
+            "rabbitmq",
+            "security",
+            "storage",
+            "virtualization",
+        ]
+    };
+}
+
+macro_rules! rules_files {
     ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("data/", $name)))),*]
+        [$((concat!($name, ".health"), include_str!(concat!("data/", $name, ".health")))),*]
     };
 }
 
@@ -27,40 +65,7 @@ macro_rules! files {
 const COMMON: (&str, &str) = ("common.health", include_str!("data/common.health"));
 
 /// The files with their texts.
-const FILES: &[(&str, &str)] = &files![
-    "3scale.health",
-    "airlock.health",
-    "altinity.health",
-    "ansible.health",
-    "argo.health",
-    "aws.health",
-    "cert-manager.health",
-    "cluster-api.health",
-    "crossplane.health",
-    "databases.health",
-    "elastic.health",
-    "flux.health",
-    "gateway-api.health",
-    "google.health",
-    "humio.health",
-    "kafka.health",
-    "knative.health",
-    "kruise.health",
-    "kubernetes.health",
-    "mariadb.health",
-    "netapp.health",
-    "networking.health",
-    "numaproj.health",
-    "observability.health",
-    "open-cluster-management.health",
-    "openshift.health",
-    "platform.health",
-    "promoter.health",
-    "rabbitmq.health",
-    "security.health",
-    "storage.health",
-    "virtualization.health",
-];
+const FILES: &[(&str, &str)] = &families!(rules_files);
 
 static KNOWN: LazyLock<Known> = LazyLock::new(|| Known::read(FILES).expect("the files are part of the program, and a test reads them"));
 
@@ -114,3 +119,8 @@ impl Known {
 fn covers(pattern: &str, group: &str) -> bool {
     pattern.strip_prefix('*').map_or(group == pattern, |end| group.ends_with(end))
 }
+
+#[cfg(test)]
+mod examples;
+#[cfg(test)]
+mod tests;
