@@ -16,6 +16,7 @@ pub enum Code {
     ResourceExhausted = 8,
     FailedPrecondition = 9,
     Aborted = 10,
+    OutOfRange = 11,
     Unimplemented = 12,
     Internal = 13,
     Unavailable = 14,
@@ -27,7 +28,7 @@ impl Code {
     pub fn http(self) -> StatusCode {
         match self {
             Self::Canceled => StatusCode::REQUEST_TIMEOUT,
-            Self::InvalidArgument | Self::FailedPrecondition => StatusCode::BAD_REQUEST,
+            Self::InvalidArgument | Self::FailedPrecondition | Self::OutOfRange => StatusCode::BAD_REQUEST,
             Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,

@@ -37,4 +37,5 @@ scenarios!(
     bad::projects_are_obeyed,
     rules::respected_differences_outlive_a_sync,
     rules::the_api_server_says_what_differs,
+    rules::sync_windows_hold_syncs_back,
 );

@@ -1,8 +1,8 @@
 //! What an Application's own rules of comparison change.
 
-use crate::world::{World, text};
+use crate::world::{World, config_map, text};
 use serde_json::{Value, json};
-use tiphys_testkit::{PATIENCE, Repo, apps_path, eventually};
+use tiphys_testkit::{PATIENCE, Repo, apps_path, eventually, namespaced};
 
 const BACKEND: &str = "apiVersion: apps/v1
 kind: Deployment
@@ -57,4 +57,42 @@ pub fn the_api_server_says_what_differs(world: &mut World) {
     let sha = repo.commit(&[("app/backend.yaml", BACKEND.replace("replicas: 1", "replicas: 2").as_str())], &[]);
     world.refresh("asked");
     world.until_well("asked", &sha);
+}
+
+pub fn sync_windows_hold_syncs_back(world: &mut World) {
+    let repo = Repo::with(&[("app/cm.yaml", config_map("held", "1").as_str())]);
+    let projects = namespaced("argoproj.io/v1alpha1", "argocd", "appprojects");
+    let always = json!({"kind": "deny", "schedule": "* * * * *", "duration": "24h", "applications": ["held"]});
+    let spec = json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
+        "clusterResourceWhitelist": [{"group": "*", "kind": "*"}], "syncWindows": [always]});
+    let project = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "windows"}, "spec": spec});
+    world.kube.create(&projects, &project);
+    let mut app = world.application("held", &repo.url(), "app", &json!({}));
+    app["spec"]["project"] = "windows".into();
+    world.kube.create(&apps_path(), &app);
+    let still = |app: &Value| text(app, "/status/sync/status") == "OutOfSync" && app.get("operation").is_none();
+    world.until("held", "OutOfSync and not synced", still);
+    // What a user starts waits as well, and can be ended.
+    world.sync("held", &json!({}));
+    let blocked = |app: &Value| text(app, "/status/operationState/message") == "Sync operation blocked by sync window";
+    let app = world.until("held", "blocked", blocked);
+    assert_eq!(text(&app, "/status/operationState/phase"), "Running");
+    assert_eq!(world.value("held", "value"), None, "nothing was applied");
+    world.change_app("held", &json!({"status": {"operationState": {"phase": "Terminating"}}}));
+    world.until("held", "ended", |app| app.get("operation").is_none() && text(app, "/status/operationState/phase") == "Failed");
+    // A window that lets users through holds automatic syncs back only.
+    let windows = |list: Value| world.kube.patch(&format!("{projects}/windows"), &json!({"spec": {"syncWindows": list}}));
+    let mut manual = always.clone();
+    manual["manualSync"] = true.into();
+    windows(json!([manual]));
+    world.refresh("held");
+    world.until("held", "OutOfSync and not synced", still);
+    world.sync("held", &json!({"syncOptions": ["CreateNamespace=true"]}));
+    world.until_well("held", &repo.head());
+    let sha = repo.commit(&[("app/cm.yaml", config_map("held", "2").as_str())], &[]);
+    world.refresh("held");
+    world.until("held", "OutOfSync again", |app| still(app) && text(app, "/status/sync/revision") == sha);
+    windows(json!([]));
+    world.until_well("held", &sha);
+    assert_eq!(world.value("held", "value").as_deref(), Some("2"));
 }

@@ -19,8 +19,8 @@ use tiphys_api::{
 };
 use tiphys_cluster::clusters::LiveCluster;
 use tiphys_engine::{
-    health, permit,
-    sync::{self, Decision, Observed, OperationPhase, PROGRESS_ANNOTATION, Progress, SyncPlan, SyncRequest},
+    health, permit, spec,
+    sync::{self, Decision, Observed, OperationPhase, PROGRESS_ANNOTATION, Progress, SyncPlan, SyncRequest, window::Windows},
     types::{Comparison, ConditionType},
 };
 
@@ -47,6 +47,9 @@ impl Failure {
 /// Takes the operation as far as it goes now.
 pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
     if let Some(wait) = begin(pass).await? {
+        return Ok(Some((Reason::LOOK, wait)));
+    }
+    if let Some(wait) = barred(pass).await? {
         return Ok(Some((Reason::LOOK, wait)));
     }
     let id = operation_id(pass);
@@ -116,6 +119,26 @@ async fn begin(pass: &mut Pass<'_>) -> Result<Option<Duration>, Error> {
     pass.annotations.push((PROGRESS_ANNOTATION, None));
     pass.store().await?;
     Ok(None)
+}
+
+/// How long to wait when a sync window bars the operation. It stays as it is meanwhile; one that a user ends is never held up.
+async fn barred(pass: &mut Pass<'_>) -> Result<Option<Duration>, Error> {
+    let Some(project) = pass.controller.project(spec::project_name(&pass.app)) else { return Ok(None) };
+    let mut state = state(pass);
+    let windows = Windows::of(&project.spec.sync_windows, &pass.app);
+    let manual = !state.operation.initiated_by.automated;
+    let why = match windows.can_sync(manual, state.started_at.map(|t| t.timestamp()), pass.now) {
+        _ if state.phase == "Terminating" => return Ok(None),
+        Ok(true) => return Ok(None),
+        Ok(false) => String::new(),
+        Err(problem) => format!(": {problem}"),
+    };
+    state.message = format!("Sync operation blocked by sync window{why}");
+    pass.app.status.operation_state = Some(state);
+    pass.store().await?;
+    // A change of the project wakes it as well.
+    let change = windows.next_change(pass.now).and_then(|t| Duration::try_from(t.duration_since(pass.now)).ok());
+    Ok(Some(change.map_or(Duration::from_secs(60), |wait| wait + Duration::from_millis(1))))
 }
 
 /// The same for every look at one attempt of one operation, whoever looks; different for the next attempt.

@@ -19,6 +19,7 @@ use tiphys_cluster::{
 };
 use tiphys_engine::{
     spec,
+    sync::window::Windows,
     types::{Condition, ConditionType},
 };
 
@@ -143,6 +144,13 @@ impl<'a> Pass<'a> {
 
     /// Starts a sync if policy and status call for one.
     fn auto_sync(&mut self) -> Again {
+        if let Some(project) = self.controller.project(spec::project_name(&self.app)) {
+            let windows = Windows::of(&project.spec.sync_windows, &self.app);
+            if windows.can_sync(false, None, self.now) != Ok(true) {
+                let change = windows.next_change(self.now).and_then(|t| Duration::try_from(t.duration_since(self.now)).ok());
+                return change.map(|wait| (Reason::at(Level::Recent), wait + Duration::from_millis(1)));
+            }
+        }
         let sync = &self.app.status.sync;
         let compared = auto_sync::Compared {
             out_of_sync: sync.status == "OutOfSync",

@@ -20,6 +20,7 @@ pub mod step;
 mod terminate;
 mod waiting;
 pub mod wave;
+pub mod window;
 mod work;
 
 pub use effect::{ApplyMode, Effect, EffectErr, EffectOk, Outcome, Write};

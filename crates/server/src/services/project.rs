@@ -2,12 +2,13 @@
 
 use super::{application::audit, repository};
 use crate::{
-    ApiError,
+    ApiError, Code,
     auth::Caller,
     index::Index,
     ports::{EventRecord, StoreError},
     server::State,
 };
+use jiff::Timestamp;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -23,7 +24,10 @@ use tiphys_api::{
         },
     },
 };
-use tiphys_engine::{permit, spec};
+use tiphys_engine::{
+    permit, spec,
+    sync::window::{self, Windows},
+};
 
 pub const DEFAULT: &str = "default";
 
@@ -51,10 +55,11 @@ pub async fn globals(state: Arc<State>, _: Caller, q: ProjectQuery) -> Result<Gl
     Ok(GlobalProjectsResponse::default())
 }
 
-/// Windows are not acted on yet, so none is active.
+/// The windows that are open now.
 pub async fn windows(state: Arc<State>, _: Caller, q: SyncWindowsQuery) -> Result<SyncWindowsResponse, ApiError> {
-    state.store.get_project(&q.name).await?;
-    Ok(SyncWindowsResponse::default())
+    let project = state.store.get_project(&q.name).await?;
+    let open = Windows(project.spec.sync_windows.iter().collect()).active(Timestamp::now()).map_err(ApiError::invalid)?;
+    Ok(SyncWindowsResponse { windows: open.into_iter().cloned().collect() })
 }
 
 pub async fn links(
@@ -169,7 +174,20 @@ fn validate(project: &AppProject) -> Result<(), ApiError> {
     if project.spec.source_repos.iter().any(|r| r == "!*") {
         return Err(ApiError::invalid("source repository has an invalid format, '!*'"));
     }
-    duplicate(&project.spec.source_repos, "source repository")
+    duplicate(&project.spec.source_repos, "source repository")?;
+    for (at, w) in project.spec.sync_windows.iter().enumerate() {
+        window::check(w).map_err(|e| ApiError::invalid(format!("spec.syncWindows[{at}]: {e}")))?;
+        let (kind, schedule, duration) = (&w.kind, &w.schedule, &w.duration);
+        if w.applications.is_empty() && w.namespaces.is_empty() && w.clusters.is_empty() {
+            let text = format!("window '{kind}':'{schedule}':'{duration}' requires one of application, cluster or namespace");
+            return Err(ApiError::new(Code::OutOfRange, text));
+        }
+        if project.spec.sync_windows[..at].contains(w) {
+            let text = format!("sync window with kind '{kind}', schedule '{schedule}', and duration '{duration}' already exists");
+            return Err(ApiError::new(Code::AlreadyExists, text));
+        }
+    }
+    Ok(())
 }
 
 async fn record(state: &State, caller: &Caller, project: &AppProject, reason: &'static str, action: &str) {
@@ -203,6 +221,14 @@ mod tests {
             (json!({"destinations": [{"server": "!*", "namespace": "n"}]}), "server has an invalid format, '!*'"),
             (json!({"sourceRepos": ["a", "a"]}), "source repository 'a' already added"),
             (json!({"sourceNamespaces": ["x", "x"]}), "source namespace 'x' already added"),
+            (
+                json!({"syncWindows": [{"kind": "deny", "schedule": "* * *", "duration": "1h"}]}),
+                "spec.syncWindows[0]: cannot parse schedule '* * *': expected exactly 5 fields, found 3: [* * *]",
+            ),
+            (
+                json!({"syncWindows": [{"kind": "deny", "schedule": "* * * * *", "duration": "1h"}]}),
+                "window 'deny':'* * * * *':'1h' requires one of application, cluster or namespace",
+            ),
         ] {
             let project: AppProject = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).expect("a project");
             assert_eq!(validate(&project).expect_err("it is bad").message, want);

@@ -7,101 +7,11 @@ use super::super::{
     store::Propagation,
 };
 use super::job;
-use jiff::{Timestamp, ToSpan, civil, tz::TimeZone};
+use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
-
-/// A five-field schedule: the minutes, hours, days, months and weekdays that count, as bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Schedule {
-    minutes: u64,
-    hours: u64,
-    days: u64,
-    months: u64,
-    weekdays: u64,
-    any_day: bool,
-    any_weekday: bool,
-}
-
-impl Schedule {
-    /// Reads `minute hour day month weekday` or a macro such as `@hourly`; `None` when it is neither.
-    pub fn parse(text: &str) -> Option<Self> {
-        let text = match text.trim() {
-            "@yearly" | "@annually" => "0 0 1 1 *",
-            "@monthly" => "0 0 1 * *",
-            "@weekly" => "0 0 * * 0",
-            "@daily" | "@midnight" => "0 0 * * *",
-            "@hourly" => "0 * * * *",
-            other => other,
-        };
-        let parts: Vec<&str> = text.split_whitespace().collect();
-        let [minute, hour, day, month, weekday] = parts.as_slice() else { return None };
-        const MONTHS: &[&str] = &["", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-        const DAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
-        let weekdays = field(weekday, 0, 7, DAYS)?;
-        let star = |s: &str| s.starts_with(['*', '?']);
-        Some(Self {
-            minutes: field(minute, 0, 59, &[])?,
-            hours: field(hour, 0, 23, &[])?,
-            days: field(day, 1, 31, &[])?,
-            months: field(month, 1, 12, MONTHS)?,
-            // 7 is Sunday too.
-            weekdays: (weekdays | (weekdays >> 7)) & 0x7f,
-            any_day: star(day),
-            any_weekday: star(weekday),
-        })
-    }
-
-    fn has_day(&self, date: civil::Date) -> bool {
-        let day = self.days >> date.day() & 1 == 1;
-        let weekday = self.weekdays >> date.weekday().to_sunday_zero_offset() & 1 == 1;
-        let fits = if self.any_day || self.any_weekday { day && weekday } else { day || weekday };
-        fits && self.months >> date.month() & 1 == 1
-    }
-
-    /// The first time after `time`; `None` when there is none within five years.
-    pub fn next(&self, time: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
-        let start = zone.to_datetime(time.checked_add(1.minute()).ok()?);
-        let mut date = start.date();
-        let mut from = (start.hour(), start.minute());
-        for _ in 0..5 * 366 {
-            if self.has_day(date) {
-                for hour in from.0..24 {
-                    let first = if hour == from.0 { from.1 } else { 0 };
-                    let minute = (first..60).find(|m| self.minutes >> m & 1 == 1);
-                    if let (1, Some(minute)) = (self.hours >> hour & 1, minute) {
-                        return zone.to_timestamp(date.at(hour, minute, 0, 0)).ok();
-                    }
-                }
-            }
-            date = date.tomorrow().ok()?;
-            from = (0, 0);
-        }
-        None
-    }
-}
-
-/// A list of `*`, numbers, names, ranges and steps, as bits.
-fn field(text: &str, min: u32, max: u32, names: &[&str]) -> Option<u64> {
-    let number = |word: &str| {
-        let named = names.iter().position(|n| !n.is_empty() && n.eq_ignore_ascii_case(word)).and_then(|p| u32::try_from(p).ok());
-        named.or_else(|| word.parse().ok()).filter(|n| (min..=max).contains(n))
-    };
-    let mut bits = 0;
-    for part in text.split(',') {
-        let (range, step) = part.split_once('/').map_or((part, None), |(r, s)| (r, Some(s)));
-        let step: u32 = step.map_or(Some(1), |s| s.parse().ok()).filter(|s| *s > 0)?;
-        let (from, to) = match range.split_once('-') {
-            Some((from, to)) => (number(from)?, number(to)?),
-            None if matches!(range, "*" | "?") => (min, max),
-            None if part.contains('/') => (number(range)?, max),
-            None => (number(range)?, number(range)?),
-        };
-        (from..=to).step_by(usize::try_from(step).ok()?).for_each(|n| bits |= 1 << n);
-    }
-    Some(bits)
-}
+use tiphys_gocompat::cron::{self, Schedule};
 
 /// The next step of a CronJob. `jobs` are those it owns.
 pub fn reconcile(cron: &Object, jobs: &[Arc<Object>], now: Timestamp) -> Plan {
@@ -148,16 +58,13 @@ pub fn reconcile(cron: &Object, jobs: &[Arc<Object>], now: Timestamp) -> Plan {
 /// The schedule and its time zone, or a remark on what is wrong with them.
 fn schedule_of(plan: &mut Plan, cron: &Object) -> Option<(Schedule, TimeZone)> {
     let (text, zone) = (cron.str_at("/spec/schedule"), cron.str_at("/spec/timeZone"));
-    let Some(schedule) = Schedule::parse(text) else {
+    let Ok(schedule) = Schedule::parse(text) else {
         plan.remark(Note::warning("UnparseableSchedule", format!("unparseable schedule: {text:?}")));
         return None;
     };
-    if zone.is_empty() {
-        return Some((schedule, TimeZone::UTC));
-    }
-    match TimeZone::get(zone) {
-        Ok(zone) => Some((schedule, zone)),
-        Err(_) => {
+    match cron::time_zone(zone) {
+        Some(zone) => Some((schedule, zone)),
+        None => {
             plan.remark(Note::warning("UnknownTimeZone", format!("invalid timeZone: {zone:?}: unknown time zone {zone}")));
             None
         }
@@ -243,34 +150,6 @@ fn trim_history(plan: &mut Plan, cron: &Object, jobs: &[Arc<Object>]) {
                 Propagation::Background,
                 Some(Note::normal("SuccessfulDelete", format!("Deleted job {}", job.name()))),
             );
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_next_time_of_a_schedule() {
-        for (schedule, from, want) in [
-            ("* * * * *", "2026-03-01T10:00:30Z", Some("2026-03-01T10:01:00Z")),
-            ("*/15 * * * *", "2026-03-01T10:46:00Z", Some("2026-03-01T11:00:00Z")),
-            ("30 2 * * mon-fri", "2026-03-06T03:00:00Z", Some("2026-03-09T02:30:00Z")),
-            ("0 0 29 2 *", "2026-03-01T00:00:00Z", Some("2028-02-29T00:00:00Z")),
-            ("0 0 13 * 5", "2026-03-01T00:00:00Z", Some("2026-03-06T00:00:00Z")),
-            ("0 0 * * 7", "2026-03-02T00:00:00Z", Some("2026-03-08T00:00:00Z")),
-            ("@hourly", "2026-12-31T23:00:00Z", Some("2027-01-01T00:00:00Z")),
-            ("0 0 31 2 *", "2026-03-01T00:00:00Z", None),
-        ] {
-            let next = Schedule::parse(schedule).expect(schedule).next(parse_time(from).expect(from), &TimeZone::UTC);
-            assert_eq!(next.map(rfc3339).as_deref(), want, "{schedule}");
-        }
-        let tokyo = TimeZone::get("Asia/Tokyo").expect("a known zone");
-        let noon = Schedule::parse("0 12 * * *").expect("a schedule").next(parse_time("2026-03-01T00:00:00Z").expect("a time"), &tokyo);
-        assert_eq!(noon.map(rfc3339).as_deref(), Some("2026-03-01T03:00:00Z"));
-        for bad in ["", "* * * *", "60 * * * *", "* * * * mo", "*/0 * * * *", "5-x * * * *"] {
-            assert_eq!(Schedule::parse(bad), None, "{bad}");
         }
     }
 }

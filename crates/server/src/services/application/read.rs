@@ -2,21 +2,23 @@
 
 use super::{find, validate, with_health};
 use crate::{ApiError, Code, auth::Caller, index::version, server::State, services::repository::repository};
+use jiff::Timestamp;
 use serde_json::json;
 use std::sync::Arc;
 use tiphys_api::{
     Application,
     application::ApplicationList,
     constants::REFRESH,
+    project::SyncWindow,
     repository::RevisionMetadata,
     rpc::application::{
-        ApplicationQuery, ApplicationSyncWindowsQuery, ApplicationSyncWindowsResponse, LinksResponse, ListAppLinksRequest,
-        RevisionMetadataQuery,
+        ApplicationQuery, ApplicationSyncWindow, ApplicationSyncWindowsQuery, ApplicationSyncWindowsResponse, LinksResponse,
+        ListAppLinksRequest, RevisionMetadataQuery,
     },
     source::ApplicationSource,
 };
 use tiphys_apimachinery::selector::LabelSelector;
-use tiphys_engine::spec;
+use tiphys_engine::{spec, sync::window::Windows};
 use tokio::sync::broadcast::error::RecvError;
 
 /// What Applications a query means; of `projects` and the older `project`.
@@ -106,10 +108,23 @@ pub(super) async fn refresh(state: &State, app: &Application, kind: &str) -> Res
     tokio::time::timeout(state.options.refresh_timeout, wait).await.map_err(late)?
 }
 
-/// Windows are not acted on yet: nothing is blocked.
+/// The project's windows that hold for the Application, those that are open, and whether a user may sync now.
 pub async fn windows(state: Arc<State>, _: Caller, q: ApplicationSyncWindowsQuery) -> Result<ApplicationSyncWindowsResponse, ApiError> {
-    find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
-    Ok(ApplicationSyncWindowsResponse { can_sync: true, ..Default::default() })
+    let (app, project) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+    let (windows, now) = (Windows::of(&project.spec.sync_windows, &app), Timestamp::now());
+    let problem = |e: String| ApiError::invalid(format!("invalid sync windows: {e}"));
+    let shown = |list: &[&SyncWindow]| -> Vec<ApplicationSyncWindow> {
+        let window = |w: &&SyncWindow| ApplicationSyncWindow {
+            kind: w.kind.clone(),
+            schedule: w.schedule.clone(),
+            duration: w.duration.clone(),
+            manual_sync: w.manual_sync,
+        };
+        list.iter().map(window).collect()
+    };
+    let can_sync = windows.can_sync(true, None, now).map_err(problem)?;
+    let active = windows.active(now).map_err(problem)?;
+    Ok(ApplicationSyncWindowsResponse { active_windows: shown(&active), assigned_windows: shown(&windows.0), can_sync })
 }
 
 pub async fn links(state: Arc<State>, _: Caller, q: ListAppLinksRequest) -> Result<LinksResponse, ApiError> {

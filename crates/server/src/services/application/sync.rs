@@ -1,7 +1,8 @@
 //! Sync, Rollback and TerminateOperation: they set or end the Application's `operation`, which the controller carries out.
 
 use super::{audit, find, syncs_itself, validate, with_health};
-use crate::{ApiError, auth::Caller, ports::StoreError, server::State, services::repository::repository};
+use crate::{ApiError, Code, auth::Caller, ports::StoreError, server::State, services::repository::repository};
+use jiff::Timestamp;
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use tiphys_api::{
@@ -10,13 +11,14 @@ use tiphys_api::{
     rpc::application::{ApplicationRollbackRequest, ApplicationSyncRequest, OperationTerminateRequest, OperationTerminateResponse},
     source::ApplicationSource,
 };
-use tiphys_engine::spec;
+use tiphys_engine::{spec, sync::window::Windows};
 
 const TRIES: usize = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 pub async fn sync(state: Arc<State>, caller: Caller, q: ApplicationSyncRequest) -> Result<Application, ApiError> {
     let (app, project) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+    may_sync_now(&app, &project)?;
     let dry_run = q.dry_run.unwrap_or(false);
     if !q.manifests.is_empty() && syncs_itself(&app) && !dry_run {
         return Err(ApiError::precondition("cannot use local sync when Automatic Sync Policy is enabled unless for dry run"));
@@ -53,6 +55,16 @@ pub async fn sync(state: Arc<State>, caller: Caller, q: ApplicationSyncRequest) 
     let started = start(&state, &app, &operation).await?;
     audit::app(&state, &caller, &started, audit::OPERATION_STARTED, &action).await;
     Ok(with_health(&state, started).await)
+}
+
+/// Whether the project's windows let a user sync now.
+fn may_sync_now(app: &Application, project: &AppProject) -> Result<(), ApiError> {
+    let denied = |why: String| ApiError::new(Code::PermissionDenied, format!("cannot sync: {why}"));
+    match Windows::of(&project.spec.sync_windows, app).can_sync(true, None, Timestamp::now()) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(denied("blocked by sync window".to_owned())),
+        Err(problem) => Err(denied(format!("invalid sync window: {problem}"))),
+    }
 }
 
 /// Sets the operation unless there is one.

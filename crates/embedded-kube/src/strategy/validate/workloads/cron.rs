@@ -1,8 +1,8 @@
 //! CronJobs.
 
-use super::cron_schedule;
 use super::job;
 use super::*;
+use tiphys_gocompat::cron;
 
 /// A CronJob's spec, and its name when it is new.
 pub fn check(at: &At<'_>, causes: &mut Vec<Cause>) {
@@ -37,7 +37,7 @@ fn schedule(spec: &At<'_>, causes: &mut Vec<Cause>) {
         causes.push(at.required(""));
         return;
     }
-    if let Err(why) = cron_schedule::parse(at.text()) {
+    if let Err(why) = cron::Schedule::parse(at.text()) {
         causes.push(at.invalid(&why));
     }
     let had_zone = at.old.and_then(Value::as_str).is_some_and(|old| old.contains("TZ"));
@@ -68,7 +68,7 @@ fn time_zone(at: &At<'_>, causes: &mut Vec<Cause>) {
     if at.text().eq_ignore_ascii_case("local") {
         causes.push(at.invalid("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"));
     }
-    if at.text() != "Local" && !cron_schedule::is_time_zone(at.text()) {
+    if at.text() != "Local" && cron::time_zone(at.text()).is_none() {
         causes.push(at.invalid(&unknown));
     }
 }

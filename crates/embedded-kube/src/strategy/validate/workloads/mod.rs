@@ -4,7 +4,6 @@
 
 mod apps;
 mod cron;
-mod cron_schedule;
 mod job;
 mod job_policy;
 mod stateful;
