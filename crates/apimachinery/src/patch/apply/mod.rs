@@ -9,6 +9,7 @@ pub mod fieldset;
 mod managers;
 mod merge;
 pub mod path;
+mod print;
 mod types;
 mod update;
 mod versions;
@@ -42,6 +43,8 @@ pub struct ApplyOptions<'a> {
     pub now: &'a str,
     /// Of the request, such as `apps/v1`.
     pub api_version: &'a str,
+    /// Of the request; the kind of what is applied when it does not matter.
+    pub kind: Option<&'a str>,
     /// Such as `status`; empty for the object itself.
     pub subresource: &'a str,
     /// Dotted paths that this endpoint does not write, so nobody comes to own them through it: `["status"]` for a kind with a
@@ -64,14 +67,10 @@ pub fn apply_in(
     ty: Option<TypeRef<'_>>,
     versions: Option<&dyn Versions>,
 ) -> Result<Object, ApplyError> {
-    if config.api_version() != options.api_version {
-        return Err(ApplyError::BadRequest(format!(
-            "Incorrect version specified in apply patch. Specified patch version: {}, expected: {}",
-            config.api_version(),
-            options.api_version
-        )));
+    if config.api_version() != options.api_version || options.kind.is_some_and(|kind| kind != config.kind()) {
+        return Err(ApplyError::BadRequest(format!("invalid object type: {}", config.gvk())));
     }
-    if config.metadata("managedFields").is_some_and(|m| !m.is_null()) {
+    if config.metadata("managedFields").is_some_and(Value::is_array) {
         return Err(ApplyError::BadRequest("metadata.managedFields must be nil".into()));
     }
     let ty = Ty::new(ty);

@@ -222,7 +222,7 @@ fn wrong_configurations_are_refused() {
             object(json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": "x"}})),
             ".spec.replicas: expected numeric (int or float), got string",
         ),
-        (object(json!({"apiVersion": "apps/v2", "kind": "Deployment"})), "Specified patch version: apps/v2, expected: apps/v1"),
+        (object(json!({"apiVersion": "apps/v2", "kind": "Deployment"})), "invalid object type: apps/v2, Kind=Deployment"),
         (object(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"managedFields": []}})), "must be nil"),
     ] {
         let error = apply(None, &config, &apps("a", "t"), ty).expect_err(expected).to_string();

@@ -2,7 +2,7 @@
 //!
 //! Main types: [`Ty`], [`Form`]. Also [`validate_fields`], which an applied configuration must pass.
 
-use super::path::PathElement;
+use super::{path::PathElement, print};
 use crate::schema::{ListType, MapType, ScalarKind, TypeKind, TypeRef};
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, sync::LazyLock};
@@ -177,7 +177,11 @@ fn validate_at(value: &Value, ty: Ty<'_>, path: &str, errors: &mut Vec<String>) 
                 (ScalarKind::Boolean, _) => "boolean",
                 (ScalarKind::IntOrString, _) => "any scalar",
             };
-            let got = if expected.starts_with("numeric") { type_name(value).to_owned() } else { printed(value) };
+            let got = match expected {
+                "string" => format!("&value.valueUnstructured{{Value:{}}}", print::source(value)),
+                "numeric (int or float)" => print::type_name(value).to_owned(),
+                _ => printed(value),
+            };
             fail(format!("expected {expected}, got {got}"));
         }
     }
@@ -202,19 +206,7 @@ fn validate_list(list: &[Value], ty: Ty<'_>, path: &str, errors: &mut Vec<String
     }
 }
 
-/// A value in an error message, cut short.
+/// A value in an error message: Go has it behind a pointer to a struct.
 fn printed(value: &Value) -> String {
-    let text = value.to_string();
-    if text.chars().count() > 80 { text.chars().take(80).chain("...".chars()).collect() } else { text }
-}
-
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::String(_) => "string",
-        Value::Bool(_) => "bool",
-        Value::Array(_) => "list",
-        Value::Object(_) => "map",
-        Value::Number(_) => "number",
-        Value::Null => "null",
-    }
+    format!("&{{{}}}", print::plain(value))
 }

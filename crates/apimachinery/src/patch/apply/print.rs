@@ -1,0 +1,68 @@
+//! Values as Go prints them in the messages about an applied configuration, whose numbers are all floats.
+//!
+//! Main functions: [`plain`] (`%v`), [`source`] (`%#v`), [`type_name`] (`%T`).
+
+use serde_json::Value;
+
+pub(super) fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(n) => float(n.as_f64().unwrap_or_default()),
+        Value::Bool(b) => b.to_string(),
+        Value::Array(list) => format!("[{}]", list.iter().map(plain).collect::<Vec<_>>().join(" ")),
+        Value::Object(map) => format!("map[{}]", map.iter().map(|(k, v)| format!("{k}:{}", plain(v))).collect::<Vec<_>>().join(" ")),
+    }
+}
+
+pub(super) fn source(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::String(text) => format!("{text:?}"),
+        Value::Number(n) => float(n.as_f64().unwrap_or_default()),
+        Value::Bool(b) => b.to_string(),
+        Value::Array(list) => format!("[]interface {{}}{{{}}}", list.iter().map(source).collect::<Vec<_>>().join(", ")),
+        Value::Object(map) => {
+            let member = |(k, v): (&String, &Value)| format!("{k:?}:{}", source(v));
+            format!("map[string]interface {{}}{{{}}}", map.iter().map(member).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+pub(super) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "float64",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// The shortest digits; with an exponent below 1e-4, and from 1e6 on.
+fn float(f: f64) -> String {
+    let magnitude = f.abs();
+    if f == 0.0 || (1e-4..1e6).contains(&magnitude) {
+        return f.to_string();
+    }
+    let text = format!("{f:e}");
+    let (number, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |e| ('-', e));
+    format!("{number}e{sign}{exponent:0>2}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_look_as_go_prints_them() {
+        let value = json!({"a": [1, 2.5, "x", true, null], "b": {"c": 5_000_000_000_i64}});
+        assert_eq!(plain(&value), "map[a:[1 2.5 x true <nil>] b:map[c:5e+09]]");
+        let source_text =
+            r#"map[string]interface {}{"a":[]interface {}{1, 2.5, "x", true, interface {}(nil)}, "b":map[string]interface {}{"c":5e+09}}"#;
+        assert_eq!(source(&value), source_text);
+    }
+}
