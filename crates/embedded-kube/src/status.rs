@@ -135,6 +135,12 @@ impl Status {
         self
     }
 
+    /// The same, for a request that something was noticed about before.
+    pub fn warned(mut self, warnings: &[String]) -> Self {
+        self.warnings.splice(0..0, warnings.iter().cloned());
+        self
+    }
+
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }

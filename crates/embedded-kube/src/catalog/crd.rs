@@ -24,7 +24,7 @@ pub struct Custom {
     pub scale: Option<ScalePaths>,
     /// JSON paths that field selectors may use.
     pub selectable_fields: Vec<String>,
-    /// Set for deprecated versions: the warning, or nothing for the usual one.
+    /// Set for deprecated versions: the warning.
     pub deprecation: Option<String>,
     /// Where objects of other versions would be converted; it is not asked.
     pub webhook: Option<String>,
@@ -72,19 +72,28 @@ pub fn resources(definition: &Object) -> Vec<Resource> {
     let mut served: Vec<&Value> = versions.iter().filter(|v| v["served"] == true).collect();
     served.sort_by_key(|v| std::cmp::Reverse(version_priority(v["name"].as_str().unwrap_or(""))));
     let deleting = definition.deletion_timestamp().is_some();
-    served.into_iter().map(|version| resource(spec, names, version, &storage, deleting)).collect()
+    let kind = text(names, "kind");
+    let read = |version: &Value| std::sync::Arc::new(custom(version, deprecation(spec, &kind, version)));
+    let stored_as = versions.iter().find(|v| v["storage"] == true).map(read);
+    let of = |version: &Value| match &stored_as {
+        Some(stored) if version["storage"] == true => stored.clone(),
+        _ => read(version),
+    };
+    let one = |version: &Value| Resource { stored_as: stored_as.clone(), ..resource(spec, names, version, &storage, of(version)) };
+    let mut list: Vec<Resource> = served.into_iter().map(one).collect();
+    if deleting {
+        list.iter_mut().for_each(|resource| resource.verbs.retain(|verb| verb != "create"));
+    }
+    list
 }
 
-fn resource(spec: &Value, names: &Value, version: &Value, storage: &str, deleting: bool) -> Resource {
+fn resource(spec: &Value, names: &Value, version: &Value, storage: &str, custom: std::sync::Arc<Custom>) -> Resource {
     let kind = text(names, "kind");
     let or = |value: String, default: String| if value.is_empty() { default } else { value };
     let group = text(spec, "group");
     let name = text(version, "name");
     let plural = text(names, "plural");
-    let mut verbs = vec!["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
-    if deleting {
-        verbs.retain(|v| *v != "create");
-    }
+    let verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
     Resource {
         table: format!("{group}/{plural}"),
         subresources: subresources(version, &group, &name, &kind),
@@ -96,7 +105,8 @@ fn resource(spec: &Value, names: &Value, version: &Value, storage: &str, deletin
         categories: words(names.get("categories")),
         storage_group: group.clone(),
         storage_version: storage.to_owned(),
-        custom: Some(std::sync::Arc::new(custom(version))),
+        custom: Some(custom),
+        stored_as: None,
         generation: true,
         version: name,
         resource: plural,
@@ -123,7 +133,23 @@ fn subresources(version: &Value, group: &str, name: &str, kind: &str) -> Vec<Sub
     list
 }
 
-fn custom(version: &Value) -> Custom {
+/// The warning of a deprecated version: its own, or one that names the best version to use instead.
+fn deprecation(spec: &Value, kind: &str, version: &Value) -> Option<String> {
+    if version["deprecated"] != true {
+        return None;
+    }
+    if let Some(own) = version["deprecationWarning"].as_str() {
+        return Some(own.to_owned());
+    }
+    let (group, name) = (text(spec, "group"), text(version, "name"));
+    let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let current = versions.iter().filter(|v| v["served"] == true && v["deprecated"] != true).map(|v| text(v, "name"));
+    let better = current.filter(|v| version_priority(v) > version_priority(&name)).max_by_key(|v| version_priority(v));
+    let instead = better.map(|v| format!("; use {group}/{v} {kind}")).unwrap_or_default();
+    Some(format!("{group}/{name} {kind} is deprecated{instead}"))
+}
+
+fn custom(version: &Value, deprecation: Option<String>) -> Custom {
     let raw = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or(Value::Null);
     let schema = schema::crd::from_structural(&raw)
         .inspect_err(|error| tracing::warn!(%error, "the schema of a CustomResourceDefinition cannot be used"))
@@ -145,7 +171,6 @@ fn custom(version: &Value) -> Custom {
     let selectable = version["selectableFields"].as_array().map(|list| list.iter().map(|f| text(f, "jsonPath")).collect());
     let node = raw.is_object().then(|| Node::read(&raw));
     let rules = node.as_ref().filter(|n| n.has_rules).map(|n| Compiled::new(n, true));
-    let deprecation = (version["deprecated"] == true).then(|| text(version, "deprecationWarning"));
     Custom {
         schema,
         node,

@@ -47,6 +47,8 @@ pub struct Resource {
     pub storage_version: String,
     /// What the definition says, for custom resources.
     pub custom: Option<Arc<Custom>>,
+    /// The same of the version that objects are kept in.
+    pub stored_as: Option<Arc<Custom>>,
     generation: bool,
 }
 

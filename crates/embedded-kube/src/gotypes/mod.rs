@@ -9,12 +9,15 @@ mod internal;
 mod internal_names;
 mod normalize;
 mod read;
+mod text;
 
 pub use decode::decode;
 pub use diff::diff;
 #[allow(unused_imports, reason = "for the checks of kinds")]
 pub use internal::internal;
 pub use normalize::{forget_empty, normalize, zero};
+pub use read::WrongType;
+pub use text::text_of_patched;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

@@ -9,13 +9,30 @@ use tiphys_gocompat::json;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WrongType {
     #[error("json: cannot unmarshal {found} into Go struct field {field} of type {wanted}")]
-    Json { found: String, field: String, wanted: String },
+    Json {
+        found: String,
+        field: String,
+        wanted: String,
+        /// What Go says when it converts a tree instead of reading a text.
+        converting: String,
+    },
     #[error("illegal base64 data at input byte {0}")]
     Base64(usize),
     #[error("{0}")]
     Quantity(String),
     #[error("{0}")]
     Time(String),
+}
+
+impl WrongType {
+    /// What Go says when it converts a tree into the struct, instead of reading a text.
+    pub fn converting(&self) -> String {
+        match self {
+            Self::Json { converting, .. } => converting.clone(),
+            Self::Base64(_) => format!("error decoding from json: {self}"),
+            other => other.to_string(),
+        }
+    }
 }
 
 /// Brings values to the form in which Go holds them, or says what does not fit.
@@ -103,7 +120,9 @@ impl Reader {
     fn misfit(&mut self, found: &Value, wanted: &Type, at: Place<'_>) -> Result<(), WrongType> {
         let short = at.of.name.split('.').next_back().unwrap_or(at.of.name);
         let wanted_word = at.go.map_or_else(|| go_name(wanted), str::to_owned);
-        let misfit = WrongType::Json { found: word(found, wanted), field: format!("{short}.{}", at.path), wanted: wanted_word };
+        let converting = not_converted(found, wanted, &wanted_word);
+        let (found, field) = (word(found, wanted), format!("{short}.{}", at.path));
+        let misfit = WrongType::Json { found, field, wanted: wanted_word, converting };
         if matches!(wanted, Type::Time | Type::MicroTime | Type::Duration | Type::IntOrString) {
             return Err(misfit);
         }
@@ -146,6 +165,27 @@ fn go_name(ty: &Type) -> String {
         // Go names types by package and type: `v1.PodSpec`.
         Type::Message(name) => name.split('/').next_back().unwrap_or(name).to_owned(),
         _ => "string".into(),
+    }
+}
+
+/// What Go says of a value in a tree that it cannot convert.
+fn not_converted(found: &Value, wanted: &Type, name: &str) -> String {
+    let kind = match found {
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Number(n) if n.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::Array(_) => "slice",
+        _ => "map",
+    };
+    match wanted {
+        Type::Map(_) => format!("cannot restore map from {kind}"),
+        Type::List(_) | Type::Bytes => format!("cannot restore slice from {kind}"),
+        Type::Message(_) => format!("cannot restore struct from: {kind}"),
+        // Go can make a text or another number out of a number, but JSON cannot.
+        Type::String if kind == "int64" => format!("cannot convert int64 to {name}"),
+        Type::Int32 | Type::Int64 if kind == "float64" => format!("cannot convert float64 to {name}"),
+        scalar => format!("unrecognized type: {}", go_name(scalar)),
     }
 }
 

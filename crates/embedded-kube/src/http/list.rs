@@ -57,11 +57,7 @@ struct Page {
 
 pub fn list(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let form = negotiate::form(&call.parts.headers)?;
-    let filter = Filter::from_query(&call.query, &call.resource)?;
-    let problems = call.query.list_problems();
-    if !problems.is_empty() {
-        return Err(Status::invalid("meta.k8s.io", "ListOptions", "", problems));
-    }
+    let filter = Filter::from_query(&call.query, &call.resource, &call.query.list_problems())?;
     let page = page(call, &filter)?;
     let mut meta = json!({"resourceVersion": page.revision.to_string()});
     if let Some(token) = &page.next {

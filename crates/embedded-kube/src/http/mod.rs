@@ -167,35 +167,42 @@ async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, target: Tar
     }
     negotiate::check(&parts.headers, &resource, target.name.is_none() && parts.method == Method::GET)?;
     let call = Call { shared, parts, query, resource, namespace, target };
+    let answer = answer(&call, body).await;
+    Ok(match deprecation(&call.resource) {
+        Some(text) => warned_first(answer.unwrap_or_else(|status| failure(&status)), text),
+        None => answer?,
+    })
+}
+
+async fn answer(call: &Call<'_>, body: Body) -> Result<Response<Body>, Status> {
     if call.target.subresource.is_some() {
-        return special::subresource(&call, body).await;
+        return special::subresource(call, body).await;
     }
-    let verb = verb(&call);
+    let verb = verb(call);
     if !call.resource.allows(verb) && !matches!(verb, "head") {
-        return Err(no_such_verb(&call));
+        return Err(no_such_verb(call));
     }
-    let answer = match verb {
-        "get" if call.resource.is("", "componentstatuses") => components::get(&call),
-        "list" if call.resource.is("", "componentstatuses") => components::all(&call),
-        "get" => object::get(&call),
-        "list" => list::list(&call),
-        "watch" => watch::watch(&call),
-        "create" if call.resource.is("", "bindings") => pod_requests::bind(&call, body).await,
-        "create" if review::is_review(&call.resource) => review::answer(&call, body).await,
-        "create" => write::create(&call, body).await,
-        "update" => write::update(&call, body, crate::registry::Part::Main).await,
-        "patch" => write::patch(&call, body, crate::registry::Part::Main).await,
-        "delete" => write::delete(&call, body).await,
-        _ => write::delete_collection(&call, body).await,
-    };
-    match deprecation(&call.resource) {
-        Some(text) => Ok(with_warnings(answer.unwrap_or_else(|status| failure(&status)), &[text.to_owned()])),
-        None => answer,
+    match verb {
+        "get" if call.resource.is("", "componentstatuses") => components::get(call),
+        "list" if call.resource.is("", "componentstatuses") => components::all(call),
+        "get" => object::get(call),
+        "list" => list::list(call),
+        "watch" => watch::watch(call),
+        "create" if call.resource.is("", "bindings") => pod_requests::bind(call, body).await,
+        "create" if review::is_review(&call.resource) => review::answer(call, body).await,
+        "create" => write::create(call, body).await,
+        "update" => write::update(call, body, crate::registry::Part::Main).await,
+        "patch" => write::patch(call, body, crate::registry::Part::Main).await,
+        "delete" => write::delete(call, body).await,
+        _ => write::delete_collection(call, body).await,
     }
 }
 
 /// What clients of old kinds are told.
-fn deprecation(resource: &Resource) -> Option<&'static str> {
+fn deprecation(resource: &Resource) -> Option<&str> {
+    if let Some(custom) = &resource.custom {
+        return custom.deprecation.as_deref();
+    }
     match resource.table.as_str() {
         "/endpoints" => Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
         "/componentstatuses" => Some("v1 ComponentStatus is deprecated in v1.19+"),
@@ -221,7 +228,8 @@ fn verb(call: &Call<'_>) -> &'static str {
         Method::GET | Method::HEAD if named => "get",
         Method::GET | Method::HEAD if call.query.flag("watch") => "watch",
         Method::GET | Method::HEAD => "list",
-        Method::POST if !named => "create",
+        // The handler of custom kinds looks at the body alone.
+        Method::POST if !named || call.resource.custom.is_some() => "create",
         Method::PUT if named => "update",
         Method::PATCH if named => "patch",
         Method::DELETE if named => "delete",
@@ -263,6 +271,18 @@ pub(crate) fn with_warnings(mut response: Response<Body>, warnings: &[String]) -
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
             response.headers_mut().append(HeaderName::from_static("warning"), value);
         }
+    }
+    response
+}
+
+/// The same answer with a warning before those that it has.
+fn warned_first(mut response: Response<Body>, text: &str) -> Response<Body> {
+    let name = HeaderName::from_static("warning");
+    let others: Vec<HeaderValue> = response.headers().get_all(&name).iter().cloned().collect();
+    response.headers_mut().remove(&name);
+    let mut response = with_warnings(response, &[text.to_owned()]);
+    for other in others {
+        response.headers_mut().append(&name, other);
     }
     response
 }

@@ -1,13 +1,15 @@
 //! The scale subresource: the number of replicas of an object, as `autoscaling/v1` `Scale`.
 
 use super::{Call, body, json_response, with_warnings, write};
-use crate::registry::{Part, Patch, WriteOptions, Written, patch_refused};
+use crate::registry::meta::{asked_revision, check_name};
+use crate::registry::{Part, Patch, WriteOptions, Written, patched_scale, unreadable};
 use crate::status::{Cause, Status};
+use crate::strategy;
 use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
 use axum::body::Body;
 use http::Response;
 use serde_json::{Map, Value, json};
-use tiphys_apimachinery::{Object, object::map_entry, patch};
+use tiphys_apimachinery::{Gvk, Object, object::map_entry};
 
 /// Where the numbers are, as JSON pointers.
 struct Paths {
@@ -61,24 +63,46 @@ pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
 }
 
 pub async fn update(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
+    let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
-    let (scale, _) = body::read_object("Scale", &call.parts.headers, &bytes)?;
-    store(call, |_| Ok(scale.clone().into_value())).await
+    let (mut scale, findings) = body::read_object("Scale", &call.parts.headers, &bytes)?;
+    options.findings = findings;
+    let warnings = strategy::read_scale(&mut scale, &options).map_err(|why| not_a_scale(call, &why.reading))?;
+    if !scale.namespace().is_empty() && scale.namespace() != call.namespace {
+        let why = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Status::bad_request(why).warned(&warnings));
+    }
+    check_name(call.name(), &scale).map_err(|status| status.warned(&warnings))?;
+    store(call, &options, |_| Ok((scale.clone(), warnings.clone()))).await
+}
+
+/// The handler of custom kinds does not know what to call a Scale.
+fn not_a_scale(call: &Call<'_>, why: &str) -> Status {
+    Status::bad_request(match call.resource.custom {
+        Some(_) => "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"".to_owned(),
+        None => format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"),
+    })
 }
 
 pub async fn patch(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
+    let media = write::patch_type(call)?;
+    let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
-    let (patch, _) = write::read_patch(call, &bytes)?;
+    write::check_patch_options(call, &media)?;
+    let (patch, findings) = write::read_patch(&media, &bytes)?;
+    options.findings = findings;
     if let Patch::Apply(scale) = &patch {
         return apply(call, scale).await;
     }
-    let changed = |scale: &Value| match &patch {
-        Patch::Json(p) => patch::json::apply(scale, p).map_err(|e| patch_refused(&e)),
-        // Scale has no lists, so a strategic merge is a plain one.
-        Patch::Merge(p) | Patch::Strategic(p) => patch::json_merge::apply(scale, p).map_err(|e| patch_refused(&e)),
-        Patch::Apply(_) => Ok(scale.clone()),
+    let changed = |scale: &Object| {
+        let mut new = patched_scale(scale, &patch)?;
+        let result = new.clone();
+        let read = strategy::read_scale(&mut new, &options);
+        let warnings = read.map_err(|why| unreadable(&Gvk::new("autoscaling", "v1", "Scale"), true, &patch, scale, &result, &why))?;
+        check_name(call.name(), &new).map_err(|status| status.warned(&warnings))?;
+        Ok((new, warnings))
     };
-    store(call, changed).await
+    store(call, &options, changed).await
 }
 
 /// The manager owns the number of replicas in the object itself.
@@ -105,49 +129,49 @@ fn set_at(object: &mut Object, pointer: &str, value: Value) {
 }
 
 /// Sets the replicas that the changed Scale asks for; tried again when somebody else writes in between.
-async fn store(call: &Call<'_>, change: impl Fn(&Value) -> Result<Value, Status>) -> Result<Response<Body>, Status> {
-    let options = write::options(call)?;
+async fn store(
+    call: &Call<'_>,
+    options: &WriteOptions,
+    change: impl Fn(&Object) -> Result<(Object, Vec<String>), Status>,
+) -> Result<Response<Body>, Status> {
     for _ in 0..50 {
         let live = call.registry().get(&call.resource.gvr(), &call.namespace, call.name())?;
-        let scale = change(&scale_of(call, &live))?;
-        let written = set(call, &live, &scale, &options)?;
+        let Value::Object(before) = scale_of(call, &live) else { break };
+        let (scale, warnings) = change(&Object(before))?;
+        let written = set(call, &live, &scale, options).map_err(|status| status.warned(&warnings))?;
         let Some(written) = written else { continue };
         call.registry().durable(written.revision).await?;
-        return Ok(with_warnings(json_response(&scale_of(call, &written.object)), &written.warnings));
+        let answer = with_warnings(json_response(&scale_of(call, &written.object)), &warnings);
+        return Ok(with_warnings(answer, &written.warnings));
     }
     Err(Status::modified(&call.resource.group, &call.resource.resource, call.name()))
 }
 
 /// Policies see the Scale, not the object that it is of.
-fn admitted(call: &Call<'_>, live: &Object, scale: &Value, options: &WriteOptions) -> Result<Vec<String>, Status> {
-    let read = |value: Value| Object::from_value(value).map_err(|e| Status::bad_request(e.to_string()));
-    let (old, new) = (read(scale_of(call, live))?, read(scale.clone())?);
+fn admitted(call: &Call<'_>, live: &Object, new: &Object, options: &WriteOptions) -> Result<Vec<String>, Status> {
+    let old = Object::from_value(scale_of(call, live)).map_err(|e| Status::bad_request(e.to_string()))?;
     let by = (options.dry_run, &options.sender);
     let at = (call.namespace.as_str(), call.name());
     let request = Request::new(call.registry(), &call.resource, Operation::Update, at, by).of("scale");
-    admission::check(&request, Objects { new: Some(&new), old: Some(&old) }, Answers::default())
+    admission::check(&request, Objects { new: Some(new), old: Some(&old) }, Answers::default())
 }
 
-fn set(call: &Call<'_>, live: &Object, scale: &Value, options: &WriteOptions) -> Result<Option<Written>, Status> {
-    let replicas = match scale.pointer("/spec/replicas") {
-        None | Some(Value::Null) => 0,
-        Some(value) => match value.as_i64() {
-            // A custom resource says itself what its numbers may be.
-            Some(n) if n >= 0 || call.resource.custom.is_some() => n,
-            _ => {
-                let cause = Cause::invalid("spec.replicas", value, "must be greater than or equal to 0");
-                return Err(Status::invalid("autoscaling", "Scale", call.name(), vec![cause]));
-            }
-        },
-    };
-    let asked = scale.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or("");
-    if !asked.is_empty() && asked != live.resource_version() {
+fn set(call: &Call<'_>, live: &Object, scale: &Object, options: &WriteOptions) -> Result<Option<Written>, Status> {
+    let replicas = scale.i64_at("/spec/replicas").unwrap_or(0);
+    // A custom resource says itself what its numbers may be.
+    if replicas < 0 && call.resource.custom.is_none() {
+        let cause = Cause::invalid("spec.replicas", &replicas.into(), "must be greater than or equal to 0");
+        return Err(Status::invalid("autoscaling", "Scale", call.name(), vec![cause]));
+    }
+    let asked = asked_revision(scale)?;
+    if asked.is_some_and(|revision| revision.to_string() != live.resource_version()) {
         return Err(Status::modified(&call.resource.group, &call.resource.resource, call.name()));
     }
     let mut object = live.clone();
     object.0.insert("apiVersion".into(), call.resource.api_version().into());
     let warnings = admitted(call, live, scale, options)?;
     set_at(&mut object, &paths(call).spec, replicas.into());
+    // Without a revision in the Scale, only a change in between is a conflict.
     match call.registry().update_part(&call.resource.gvr(), &call.namespace, object, Part::Scale, options) {
         Ok(mut written) => {
             written.warnings.extend(warnings);

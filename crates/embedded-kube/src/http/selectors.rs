@@ -3,7 +3,7 @@
 use super::query::Query;
 use crate::catalog::Resource;
 use crate::registry::Stored;
-use crate::status::Status;
+use crate::status::{Cause, Status};
 use tiphys_apimachinery::selector::{FieldSelector, LabelSelector};
 
 /// Fields of built-in kinds that can be selected, beyond name and namespace.
@@ -55,11 +55,19 @@ pub struct Filter {
 }
 
 impl Filter {
-    pub fn from_query(query: &Query, resource: &Resource) -> Result<Self, Status> {
+    /// The selectors of a list (or watch) whose options have all been looked at: first whether they can be read, then whether they
+    /// go together, which `problems` says, and last whether the fields can be selected.
+    pub fn from_query(query: &Query, resource: &Resource, problems: &[Cause]) -> Result<Self, Status> {
+        for number in ["timeoutSeconds", "limit"] {
+            query.number(number)?;
+        }
         let labels = query.get("labelSelector").map(LabelSelector::parse).transpose();
         let labels = labels.map_err(|e| Status::bad_request(e.reason))?;
         let fields = query.get("fieldSelector").map(FieldSelector::parse).transpose();
         let fields = fields.map_err(|e| Status::bad_request(e.reason))?;
+        if !problems.is_empty() {
+            return Err(Status::invalid("meta.k8s.io", "ListOptions", "", problems.to_vec()));
+        }
         for term in fields.iter().flat_map(|f| &f.terms) {
             if !is_selectable(resource, &term.path) {
                 return Err(Status::bad_request(unknown_field(resource, &term.path)));

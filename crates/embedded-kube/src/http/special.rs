@@ -16,8 +16,17 @@ pub fn version() -> Value {
         "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36", "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
         "gitVersion": GIT_VERSION, "gitCommit": concat!("embedded-", env!("CARGO_PKG_VERSION")), "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc",
-        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+        "platform": format!("{}/{}", std::env::consts::OS, go_arch()),
     })
+}
+
+/// The processor as Go calls it.
+fn go_arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
 }
 
 fn text(text: String) -> Response<Body> {
@@ -36,7 +45,10 @@ pub fn health(path: &str, check: &str, verbose: bool) -> Response<Body> {
 pub async fn subresource(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let name = call.target.subresource.as_deref().unwrap_or("");
     if call.resource.subresource(name).is_none() {
-        return Err(Status::not_served());
+        return Err(match call.resource.custom {
+            Some(_) => Status::not_found(&call.resource.group, &call.resource.resource, call.name()),
+            None => Status::not_served(),
+        });
     }
     match (name, &call.parts.method) {
         ("status", &Method::GET) => object::get(call),

@@ -51,7 +51,7 @@ struct Stream {
 
 pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let form = negotiate::form(&call.parts.headers)?;
-    let filter = Filter::from_query(&call.query, &call.resource)?;
+    let filter = Filter::from_query(&call.query, &call.resource, &call.query.watch_problems())?;
     let initial = wants_initial_events(call)?;
     let bookmarks = call.query.flag("allowWatchBookmarks");
     let seconds = call.query.number("timeoutSeconds")?.filter(|s| *s > 0);
@@ -97,10 +97,6 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
 
 /// Whether the stream begins with what is there now.
 fn wants_initial_events(call: &Call<'_>) -> Result<bool, Status> {
-    let problems = call.query.watch_problems();
-    if !problems.is_empty() {
-        return Err(Status::invalid("meta.k8s.io", "ListOptions", "", problems));
-    }
     if call.query.get("sendInitialEvents").is_none() {
         return Ok(matches!(call.query.get("resourceVersion"), None | Some("0")));
     }

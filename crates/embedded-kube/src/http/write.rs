@@ -2,7 +2,7 @@
 
 use super::selectors::Filter;
 use super::{Call, body, json_response, object, with_warnings};
-use crate::registry::{Deleted, Part, Patch, Registry, Sender, WriteOptions, Written};
+use crate::registry::{Deleted, FieldValidation, Part, Patch, Registry, Sender, WriteOptions, Written, meta::check_name};
 use crate::status::{Cause, Details, Status};
 use axum::body::Body;
 use http::header::USER_AGENT;
@@ -71,10 +71,20 @@ async fn carried_out<T: Send + 'static>(
     tokio::task::spawn_blocking(move || work(&registry)).await.map_err(Status::internal)?
 }
 
+/// The object in a body. Without a Go type nothing says which kind it is but the object itself.
+fn read_object(call: &Call<'_>, bytes: &[u8]) -> Result<(Object, Vec<String>), Status> {
+    let (object, findings) = body::read_object(&call.resource.kind, &call.parts.headers, bytes)?;
+    if call.resource.custom.is_some() && object.kind().is_empty() {
+        let validated = call.query.validation() != FieldValidation::Ignore;
+        return Err(body::without_kind(&call.resource, validated, bytes));
+    }
+    Ok((object, findings))
+}
+
 pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let mut options = options(call)?;
     let bytes = body::read(incoming).await?;
-    let (mut object, findings) = body::read_object(&call.resource.kind, &call.parts.headers, &bytes)?;
+    let (mut object, findings) = read_object(call, &bytes)?;
     options.findings = findings;
     if call.resource.is("certificates.k8s.io", "certificatesigningrequests") {
         requested_by(call, &mut object);
@@ -100,15 +110,9 @@ fn requested_by(call: &Call<'_>, object: &mut Object) {
 pub async fn update(call: &Call<'_>, incoming: Body, part: Part) -> Result<Response<Body>, Status> {
     let mut options = options(call)?;
     let bytes = body::read(incoming).await?;
-    let (object, findings) = body::read_object(&call.resource.kind, &call.parts.headers, &bytes)?;
+    let (object, findings) = read_object(call, &bytes)?;
     options.findings = findings;
-    if object.name() != call.name() {
-        return Err(Status::bad_request(if object.name().is_empty() {
-            "name must be provided".to_owned()
-        } else {
-            format!("the name of the object ({}) does not match the name on the URL ({})", object.name(), call.name())
-        }));
-    }
+    check_name(call.name(), &object)?;
     let (gvr, namespace) = (call.resource.gvr(), call.namespace.clone());
     let written = carried_out(call, move |registry| registry.update_part(&gvr, &namespace, object, part, &options)).await?;
     let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
@@ -116,11 +120,30 @@ pub async fn update(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respo
 }
 
 pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Response<Body>, Status> {
+    let media = patch_type(call)?;
     let mut options = options(call)?;
     let bytes = body::read(incoming).await?;
-    let (patch, findings) = read_patch(call, &bytes)?;
+    check_patch_options(call, &media)?;
+    let applies = media == "application/apply-patch+yaml";
+    let (patch, findings) = match read_patch(&media, &bytes) {
+        Ok(found) => found,
+        // Nobody reads a patch for what is not there.
+        Err(status) if !applies => {
+            call.registry().get_stored(&call.resource, &call.namespace, call.name())?;
+            return Err(status);
+        }
+        Err(status) => return Err(status),
+    };
     options.findings = findings;
-    let applies = matches!(patch, Patch::Apply(_));
+    let (gvr, namespace, name) = (call.resource.gvr(), call.namespace.clone(), call.name().to_owned());
+    let written = carried_out(call, move |registry| registry.patch(&gvr, (&namespace, &name), part, &patch, &options)).await?;
+    let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+    answer(call, &written, code).await
+}
+
+/// What only one kind of patch may or must say.
+pub fn check_patch_options(call: &Call<'_>, media: &str) -> Result<(), Status> {
+    let applies = media == "application/apply-patch+yaml";
     if applies && call.query.get("fieldManager").is_none() {
         let cause = Cause::required("fieldManager", "is required for apply patch");
         return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", vec![cause]));
@@ -129,61 +152,36 @@ pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respon
         let cause = Cause::forbidden("force", "may not be specified for non-apply patch");
         return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", vec![cause]));
     }
-    let (gvr, namespace, name) = (call.resource.gvr(), call.namespace.clone(), call.name().to_owned());
-    let written = carried_out(call, move |registry| registry.patch(&gvr, (&namespace, &name), part, &patch, &options)).await?;
-    let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
-    answer(call, &written, code).await
+    Ok(())
+}
+
+/// The kind of patch that a request has, if its resource takes it.
+pub fn patch_type(call: &Call<'_>) -> Result<String, Status> {
+    let media = body::media_type(&call.parts.headers);
+    match media.as_str() {
+        "application/json-patch+json" | "application/merge-patch+json" | "application/apply-patch+yaml" => Ok(media),
+        "application/strategic-merge-patch+json" if call.resource.custom.is_none() => Ok(media),
+        _ if call.resource.custom.is_some() => {
+            let known = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+            Err(Status::unsupported_media_type(known))
+        }
+        _ => Err(Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").with_causes(Vec::new())),
+    }
 }
 
 /// The patch and what its decoder noticed.
-pub fn read_patch(call: &Call<'_>, bytes: &[u8]) -> Result<(Patch, Vec<String>), Status> {
-    let media = body::media_type(&call.parts.headers);
-    let json = || body::parse_patch(bytes);
-    Ok(match media.as_str() {
-        "application/json-patch+json" => {
-            let (patch, findings) = json()?;
-            (Patch::Json(patch), findings)
-        }
-        "application/merge-patch+json" => {
-            let (patch, findings) = json()?;
-            (Patch::Merge(patch), findings)
-        }
-        "application/strategic-merge-patch+json" if call.resource.custom.is_none() => {
-            let (patch, findings) = json()?;
-            (Patch::Strategic(patch), findings)
-        }
-        "application/apply-patch+yaml" => {
-            let (config, findings) = body::parse_yaml(bytes)?;
-            let config = Object::from_value(config).map_err(|e| Status::bad_request(e.to_string()))?;
-            (Patch::Apply(check_config(call, config)?), findings)
-        }
-        _ if call.resource.custom.is_some() => {
-            let known = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
-            return Err(Status::unsupported_media_type(known));
-        }
-        _ => return Err(Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").with_causes(Vec::new())),
-    })
-}
-
-/// A configuration for server-side apply names its object, and nothing the server keeps.
-fn check_config(call: &Call<'_>, mut config: Object) -> Result<Object, Status> {
-    if config.api_version().is_empty() || config.kind().is_empty() {
-        return Err(Status::bad_request("invalid object type: apiVersion and kind must be set"));
+pub fn read_patch(media: &str, bytes: &[u8]) -> Result<(Patch, Vec<String>), Status> {
+    if media == "application/apply-patch+yaml" {
+        let (config, findings) = body::parse_apply(bytes)?;
+        return Ok((Patch::Apply(config), findings));
     }
-    if config.name().is_empty() {
-        config.set_name(call.name());
-    }
-    if config.name() != call.name() {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({}) does not match the name on the URL ({})",
-            config.name(),
-            call.name()
-        )));
-    }
-    if config.metadata("managedFields").is_some_and(|m| m.as_array().is_none_or(|l| !l.is_empty())) {
-        return Err(Status::bad_request("metadata.managedFields must be nil"));
-    }
-    Ok(config)
+    let (patch, findings) = body::parse_patch(bytes)?;
+    let patch = match media {
+        "application/json-patch+json" => Patch::Json(patch),
+        "application/merge-patch+json" => Patch::Merge(patch),
+        _ => Patch::Strategic(patch),
+    };
+    Ok((patch, findings))
 }
 
 async fn answer(call: &Call<'_>, written: &Written, code: StatusCode) -> Result<Response<Body>, Status> {
@@ -261,11 +259,11 @@ pub async fn delete_collection(call: &Call<'_>, incoming: Body) -> Result<Respon
     if call.resource.namespaced && call.target.namespace.is_none() {
         return Err(if call.resource.custom.is_some() { Status::no_such_path() } else { Status::not_allowed() });
     }
+    let filter = Filter::from_query(&call.query, &call.resource, &call.query.list_problems())?;
     let body = delete_body(call, incoming).await?;
     let mut options = call.query.delete_options(body.as_ref())?;
     options.sender = sender(call, Some(body.as_ref().unwrap_or(&Value::Null)));
     options.of_many = true;
-    let filter = Filter::from_query(&call.query, &call.resource)?;
     let (_, items) = call.registry().list_stored(&call.resource, call.target.namespace.as_deref());
     let mut last = 0;
     let mut gone = Vec::new();

@@ -1,10 +1,11 @@
 //! Between the version of a request and the version objects are stored in. Main functions: [`to_storage`], [`from_storage`].
 //!
-//! Custom resources only change their `apiVersion` (the strategy `None`). Of the built-in kinds HorizontalPodAutoscaler and
-//! Event have two forms.
+//! Custom resources only change their `apiVersion` (the strategy `None`); what the schema of the other version does not have is lost on
+//! the way, and what it has as default comes. Of the built-in kinds HorizontalPodAutoscaler and Event have two forms.
 
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::gotypes;
+use crate::structural::{Node, shape};
 use serde_json::{Value, json};
 use tiphys_apimachinery::{Object, object::map_entry};
 
@@ -12,6 +13,9 @@ use tiphys_apimachinery::{Object, object::map_entry};
 pub fn to_storage(resource: &Resource, object: &mut Object) {
     if !resource.is_storage() {
         object.0.insert("apiVersion".into(), resource.storage_api_version().into());
+        if let Some(node) = resource.stored_as.as_ref().and_then(|custom| custom.node.as_ref()) {
+            fit(object, node, true);
+        }
         if resource.is("events.k8s.io", "events") {
             rename(object, false);
         }
@@ -37,12 +41,33 @@ pub fn as_stored(resource: &Resource, object: &mut Object) {
 pub fn from_storage(resource: &Resource, object: &mut Object) {
     if object.api_version() != resource.api_version() {
         object.0.insert("apiVersion".into(), resource.api_version().into());
+        if let Some(node) = resource.custom.as_ref().and_then(|custom| custom.node.as_ref()) {
+            fit(object, node, false);
+        }
         if resource.is("events.k8s.io", "events") {
             rename(object, true);
         }
         if resource.is("autoscaling", "horizontalpodautoscalers") {
             autoscaler_to_v1(object);
         }
+    }
+}
+
+/// The same object for a manager of fields, which sees what the schemas would take away.
+pub fn rename_version(to: &Resource, object: &mut Object) {
+    object.0.insert("apiVersion".into(), to.api_version().into());
+}
+
+/// Makes a custom object one of a schema. Defaults come when it is read from the store.
+fn fit(object: &mut Object, node: &Node, with_defaults: bool) {
+    let mut value = std::mem::take(object).into_value();
+    shape::prune(&mut value, node);
+    shape::drop_nulls(&mut value, Some(node));
+    if with_defaults {
+        shape::fill_in(&mut value, node);
+    }
+    if let Value::Object(map) = value {
+        object.0 = map;
     }
 }
 

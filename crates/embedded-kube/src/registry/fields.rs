@@ -25,6 +25,7 @@ pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, 
         force: false,
         now: &now,
         api_version: &resource.api_version(),
+        kind: None,
         subresource: part.word(),
         reset_fields: reset_fields(resource, part),
     };
@@ -34,6 +35,9 @@ pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, 
     }
     let versions = Served::of(registry, resource);
     apply::track_update_in(before, after, &options, resource.ty(), Some(&versions));
+    if part == Part::Scale {
+        disown_zero(resource, after, &options);
+    }
     // To the real server a new built-in object replaces an empty struct, whose parts nobody owns.
     if before.is_none()
         && resource.custom.is_none()
@@ -53,6 +57,22 @@ pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, 
                 after.metadata_mut().insert("managedFields".into(), entries);
             }
         }
+    }
+}
+
+/// A Scale says nothing of 0 replicas, so that nobody comes to own them through it.
+fn disown_zero(resource: &Resource, object: &mut Object, options: &ApplyOptions<'_>) {
+    let path = resource.custom.as_ref().and_then(|c| c.scale.as_ref()).map_or(".spec.replicas", |scale| &scale.spec);
+    if object.i64_at(&path.replace('.', "/")) != Some(0) {
+        return;
+    }
+    let own = |entry: &Value| {
+        entry["manager"] == options.manager && entry["operation"] == "Update" && entry["subresource"] == options.subresource
+    };
+    let Some(list) = object.metadata_mut().get_mut("managedFields").and_then(Value::as_array_mut) else { return };
+    list.retain(|entry| !own(entry));
+    if list.is_empty() {
+        object.metadata_mut().remove("managedFields");
     }
 }
 
@@ -86,8 +106,12 @@ impl Versions for Served<'_> {
         };
         let mut object = object.clone();
         if object.api_version() != api_version {
-            convert::to_storage(from, &mut object);
-            convert::from_storage(to, &mut object);
+            if to.custom.is_some() {
+                convert::rename_version(to, &mut object);
+            } else {
+                convert::to_storage(from, &mut object);
+                convert::from_storage(to, &mut object);
+            }
         }
         Ok(Some((object, to.ty())))
     }
@@ -167,6 +191,7 @@ pub fn apply(
         force: options.force,
         now: &now,
         api_version: &resource.api_version(),
+        kind: Some(&resource.kind),
         subresource: part.word(),
         reset_fields: reset_fields(resource, part),
     };

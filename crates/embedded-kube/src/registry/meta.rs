@@ -1,9 +1,9 @@
 //! The rules of `metadata` that hold for every kind. Functions only; they see one object at a time and no store.
 
+use super::Registry;
 use super::options::Part;
-use super::{Registry, Stored};
 use crate::catalog::Resource;
-use crate::status::{Cause, Status};
+use crate::status::Status;
 use jiff::Timestamp;
 use rand::Rng;
 use serde_json::Value;
@@ -24,8 +24,14 @@ pub fn check_scope(resource: &Resource, namespace: &str, object: &mut Object) ->
         let nothing = object.api_version().is_empty() && object.kind().is_empty();
         let fits = (object.api_version().is_empty() || object.api_version() == want.api_version())
             && (object.kind().is_empty() || object.kind() == want.kind);
-        // A decoder that knows the type fills in what was not said.
-        if nothing || (fits && resource.custom.is_none()) {
+        // A decoder that knows the type fills in what was not said; validation looks at the kind of a custom object.
+        if resource.custom.is_some() && !nothing {
+            if object.api_version() != want.api_version() {
+                let (got, want) = (got.api_version(), want.api_version());
+                let why = format!("the API version in the data ({got}) does not match the expected API version ({want})");
+                return Err(Status::bad_request(why));
+            }
+        } else if nothing || fits {
             object.0.insert("apiVersion".into(), want.api_version().into());
             object.0.insert("kind".into(), want.kind.into());
         } else {
@@ -35,9 +41,10 @@ pub fn check_scope(resource: &Resource, namespace: &str, object: &mut Object) ->
     if let Some(other) = object.0.get("metadata").filter(|m| !m.is_object() && !m.is_null()) {
         let word = tiphys_gocompat::json::kind(other);
         let (kind, version) = (&resource.kind, &resource.version);
+        let place = if resource.custom.is_some() { "value".to_owned() } else { format!("struct field {kind}.metadata") };
         return Err(Status::bad_request(format!(
-            "{kind} in version \"{version}\" cannot be handled as a {kind}: json: cannot unmarshal {word} into Go struct field \
-             {kind}.metadata of type v1.ObjectMeta"
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: json: cannot unmarshal {word} into Go {place} of type \
+             v1.ObjectMeta"
         )));
     }
     if !object.metadata("namespace").is_none_or(|v| v.is_string() || v.is_null()) {
@@ -55,7 +62,7 @@ fn wrong_type(resource: &Resource, got: &Gvk) -> Status {
     let want = resource.gvk();
     let all = tiphys_apimachinery::schema::resources();
     let known = all.iter().any(|r| r.group == got.group && r.version == got.version && r.kind == got.kind);
-    let why = if resource.custom.is_some() || (known && got.group == want.group && got.kind == want.kind) {
+    let why = if known && got.group == want.group && got.kind == want.kind {
         let (got, want) = (got.api_version(), want.api_version());
         format!("the API version in the data ({got}) does not match the expected API version ({want})")
     } else if known {
@@ -117,29 +124,40 @@ fn drop_empty(metadata: &mut serde_json::Map<String, Value>) {
     }
 }
 
-/// Optimistic locking: what the request says about revision and uid must be true.
-pub fn check_lock(resource: &Resource, current: &Stored, object: &Object) -> Result<(), Status> {
-    let version = object.resource_version();
-    if !version.is_empty() && version.parse() != Ok(current.meta.revision) {
-        if version.parse::<u64>().is_err() {
-            let cause = Cause::invalid("metadata.resourceVersion", &version.into(), "must be an unsigned integer");
-            return Err(Status::invalid(&resource.group, &resource.kind, object.name(), vec![cause]));
-        }
-        return Err(Status::modified(&resource.group, &resource.resource, object.name()));
-    }
-    if !object.uid().is_empty() && object.uid() != current.meta.uid {
-        let met = format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", object.uid(), current.meta.uid);
-        let why = match resource.custom {
-            Some(_) => met,
-            None => {
-                let key = storage_key(resource, &current.meta.namespace, &current.meta.name);
-                format!("StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {met}")
+/// The revision that a request says it replaces; none when it says nothing.
+pub fn asked_revision(object: &Object) -> Result<Option<u64>, Status> {
+    match object.resource_version() {
+        "" => Ok(None),
+        text => match text.parse() {
+            Ok(0) => Ok(None),
+            Ok(revision) => Ok(Some(revision)),
+            Err(_) => {
+                let digits = text.bytes().all(|b| b.is_ascii_digit());
+                let why = if digits { "value out of range" } else { "invalid syntax" };
+                Err(Status::new(500, "", format!("strconv.ParseUint: parsing {text:?}: {why}")))
             }
-        };
-        return Err(Status::conflict(&resource.group, &resource.resource, object.name(), &why));
+        },
     }
-    Ok(())
 }
+
+/// The uid that an update says it replaces must be the one that is there (nothing, when there is no such object).
+pub fn check_uid(resource: &Resource, object: &Object, found: &str, dry_run: bool) -> Result<(), Status> {
+    if object.uid().is_empty() || object.uid() == found {
+        return Ok(());
+    }
+    // The path that a dry run names is not yet below the root of the store.
+    let root = if dry_run { "" } else { "/registry" };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {root}{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
+         precondition: {}, UID in object meta: {found}",
+        storage_key(resource, object.namespace(), object.name()),
+        object.uid()
+    );
+    Err(Status::conflict(&resource.group, &resource.resource, object.name(), &why))
+}
+
+/// Tables that lie in a folder of their group.
+const OWN_FOLDER: [&str; 2] = [crate::catalog::CRD_TABLE, "apiregistration.k8s.io/apiservices"];
 
 /// Where the real server keeps an object, as some messages show it.
 fn storage_key(resource: &Resource, namespace: &str, name: &str) -> String {
@@ -149,6 +167,7 @@ fn storage_key(resource: &Resource, namespace: &str, name: &str) -> String {
         ("", "nodes") => "minions",
         ("", "replicationcontrollers") => "controllers",
         ("networking.k8s.io", "ingresses") => "ingress",
+        _ if OWN_FOLDER.contains(&resource.table.as_str()) || resource.custom.is_some() => &resource.table,
         (_, other) => other,
     };
     match namespace {
@@ -157,8 +176,17 @@ fn storage_key(resource: &Resource, namespace: &str, name: &str) -> String {
     }
 }
 
+/// The object is the one that the URL names.
+pub fn check_name(asked: &str, object: &Object) -> Result<(), Status> {
+    match object.name() {
+        "" => Err(Status::bad_request(format!("the name of the object ({asked} based on URL) was undeterminable: name must be provided"))),
+        sent if sent == asked => Ok(()),
+        sent => Err(Status::bad_request(format!("the name of the object ({sent}) does not match the name on the URL ({asked})"))),
+    }
+}
+
 /// A patch may not make another object of it.
-pub fn check_patched_identity(old: &Object, new: &mut Object) -> Result<(), Status> {
+pub fn check_patched_identity(resource: &Resource, old: &Object, new: &mut Object) -> Result<(), Status> {
     if new.namespace().is_empty() {
         new.set_namespace(old.namespace());
     }
@@ -167,14 +195,11 @@ pub fn check_patched_identity(old: &Object, new: &mut Object) -> Result<(), Stat
             new.0.insert(field.into(), value.clone());
         }
     }
-    if old.name() != new.name() {
-        let (sent, asked) = (new.name(), old.name());
-        return Err(Status::bad_request(format!("the name of the object ({sent}) does not match the name on the URL ({asked})")));
-    }
     if old.namespace() != new.namespace() {
         return Err(Status::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
     }
-    if old.api_version() != new.api_version() || old.kind() != new.kind() {
+    check_name(old.name(), new)?;
+    if resource.custom.is_none() && (old.api_version() != new.api_version() || old.kind() != new.kind()) {
         return Err(Status::bad_request(format!(
             "the API version in the data ({},{}) does not match the expected API version ({},{})",
             new.api_version(),

@@ -8,16 +8,17 @@ pub mod convert;
 mod fields;
 pub mod meta;
 pub mod options;
+mod patches;
 mod remove;
 pub mod state;
 pub mod stored;
 mod write;
 
 pub use options::{DeleteOptions, Deleted, FieldValidation, Guard, Part, Patch, Propagation, Sender, WriteOptions, Written};
+pub(crate) use patches::{patch_refused, patched_scale, unreadable};
 pub use remove::{FOREGROUND, ORPHAN};
 pub use state::{Change, Event, EventType, TooOld};
 pub use stored::{Meta, Stored};
-pub(crate) use write::patch_refused;
 
 use crate::catalog::{Catalog, Resource};
 use crate::status::Status;

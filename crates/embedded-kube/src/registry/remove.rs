@@ -67,15 +67,25 @@ impl Registry {
 }
 
 fn check_preconditions(resource: &Resource, current: &Stored, options: &DeleteOptions) -> Result<(), Status> {
-    let conflict = |why: String| Err(Status::conflict(&resource.group, &resource.resource, &current.meta.name, &why));
+    // Namespaces and definitions look at the preconditions themselves, and say it in their own way.
+    let own_way = resource.is("", "namespaces") || resource.table == crate::catalog::CRD_TABLE;
+    let refused = |field: &str, asked: &str, found: &str, happened: &str| {
+        Err(if own_way {
+            let why = format!("Precondition failed: {field} in precondition: {asked}, {field} in object meta: {found}");
+            Status::conflict(&resource.group, &resource.resource, &current.meta.name, &why)
+        } else {
+            let why = format!(
+                "the {field} in the precondition ({asked}) does not match the {field} in record ({found}). The object might have been {happened}"
+            );
+            Status::conflict(&resource.group, &resource.kind, &current.meta.name, &why)
+        })
+    };
     if let Some(uid) = options.uid.as_ref().filter(|uid| **uid != current.meta.uid) {
-        return conflict(format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", current.meta.uid));
+        return refused("UID", uid, &current.meta.uid, "deleted and then recreated");
     }
     let revision = current.meta.revision.to_string();
     if let Some(version) = options.resource_version.as_ref().filter(|v| **v != revision) {
-        return conflict(format!(
-            "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {revision}"
-        ));
+        return refused("ResourceVersion", version, &revision, "modified");
     }
     Ok(())
 }

@@ -1,14 +1,12 @@
 //! Create, update and patch: what every object goes through whatever its kind.
 
 use super::options::{Part, Patch, WriteOptions, Written};
-use super::{Registry, Stored, convert, fields, meta};
+use super::{Registry, Stored, convert, fields, meta, patches};
 use crate::catalog::Resource;
 use crate::status::{Cause, Status};
 use crate::strategy;
 use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
-use serde_json::Value;
 use std::sync::Arc;
-use tiphys_apimachinery::patch::{self, PatchError};
 use tiphys_apimachinery::{Gvr, Object};
 
 /// How often a patch, or an update without a resourceVersion, is tried again when somebody else writes the same object.
@@ -46,6 +44,18 @@ impl Registry {
         let reading = WriteOptions { keep_nulls: applied, ..options.clone() };
         let mut warnings = strategy::check_fields(resource, &mut object, &reading)?;
         warnings.extend(meta::distinct_owners(&mut object));
+        self.create_read(resource, namespace, object, options, (applied, &warnings)).map_err(|status| status.warned(&warnings))
+    }
+
+    /// The rest of a create, after the object has been read.
+    fn create_read(
+        &self,
+        resource: &Arc<Resource>,
+        namespace: &str,
+        mut object: Object,
+        options: &WriteOptions,
+        (applied, warnings): (bool, &[String]),
+    ) -> Result<Written, Status> {
         self.check_namespace(resource, namespace, object.name())?;
         let unlabelled = object.labels().is_empty();
         strategy::fill_in(resource, &mut object);
@@ -69,12 +79,13 @@ impl Registry {
             }
             let notes = strategy::validate(resource, &object, None, Part::Main)?;
             let request = Request::new(self, resource, Operation::Create, (namespace, object.name()), by);
-            let said = admission::check(&request, Objects { new: Some(&object), old: None }, answers)?;
-            let warnings: Vec<String> = warnings.iter().cloned().chain(notes).chain(said).collect();
+            let said =
+                admission::check(&request, Objects { new: Some(&object), old: None }, answers).map_err(|status| status.warned(&notes))?;
+            let notes: Vec<String> = notes.into_iter().chain(said).collect();
             match self.commit_new(resource, object, options.dry_run) {
                 Err(status) if status.is_already_exists() && attempt < 7 && generates => {}
-                Err(status) => return Err(status),
-                Ok(written) => return Ok(Written { warnings, ..written }),
+                Err(status) => return Err(status.warned(&notes)),
+                Ok(written) => return Ok(Written { warnings: warnings.iter().cloned().chain(notes).collect(), ..written }),
             }
         }
         Err(Status::internal("no free name was found"))
@@ -168,34 +179,47 @@ impl Registry {
         meta::check_scope(&resource, namespace, &mut object)?;
         let mut warnings = strategy::check_fields(&resource, &mut object, options)?;
         warnings.extend(meta::distinct_owners(&mut object));
-        let may_retry = object.resource_version().is_empty();
+        let mut written = self.update_read(&resource, namespace, object, part, options).map_err(|status| status.warned(&warnings))?;
+        written.warnings.splice(0..0, warnings);
+        Ok(written)
+    }
+
+    /// The rest of an update, after the object has been read.
+    fn update_read(
+        &self,
+        resource: &Arc<Resource>,
+        namespace: &str,
+        mut object: Object,
+        part: Part,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
         for _ in 0..ATTEMPTS {
-            let current = match self.get_stored(&resource, namespace, object.name()) {
-                Err(status) if status.is_not_found() && part == Part::Main && strategy::creates_on_update(&resource) => {
-                    if !object.uid().is_empty() {
-                        return Err(no_object(&resource, &object));
-                    }
+            let current = match self.get_stored(resource, namespace, object.name()) {
+                Err(status) if status.is_not_found() && part == Part::Main && strategy::creates_on_update(resource) => {
+                    meta::check_uid(resource, &object, "", options.dry_run)?;
+                    meta::asked_revision(&object)?;
                     object.metadata_mut().remove("resourceVersion");
-                    return self.create_as(&resource, namespace, object, options, false);
+                    return self.create_as(resource, namespace, object, options, false);
                 }
                 other => other?,
             };
-            if may_retry && !strategy::allows_blind_update(&resource) {
+            meta::check_uid(resource, &object, &current.meta.uid, options.dry_run)?;
+            let asked = meta::asked_revision(&object)?;
+            if asked.is_none() && !strategy::allows_blind_update(resource) {
                 let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
                 // The resource stands where other errors have the kind.
                 return Err(Status::invalid(&resource.group, &resource.resource, object.name(), vec![cause]));
             }
+            if asked.is_some_and(|revision| revision != current.meta.revision) {
+                return Err(Status::modified(&resource.group, &resource.resource, object.name()));
+            }
             let mut old = (*current.object()).clone();
-            convert::from_storage(&resource, &mut old);
-            meta::check_lock(&resource, &current, &object)?;
-            match self.settle(&resource, &current, (&old, object.clone()), part, options, false) {
-                Err(Refused::Race) if may_retry => {}
+            convert::from_storage(resource, &mut old);
+            match self.settle(resource, &current, (&old, object.clone()), part, options, false) {
+                Err(Refused::Race) if asked.is_none() => {}
                 Err(Refused::Race) => return Err(Status::modified(&resource.group, &resource.resource, object.name())),
                 Err(Refused::Status(status)) => return Err(status),
-                Ok(mut written) => {
-                    written.warnings.splice(0..0, warnings);
-                    return Ok(written);
-                }
+                Ok(written) => return Ok(written),
             }
         }
         Err(Status::modified(&resource.group, &resource.resource, object.name()))
@@ -220,16 +244,24 @@ impl Registry {
             convert::from_storage(&resource, &mut old);
             let (mut new, applied) = match patch {
                 Patch::Apply(config) => (self.apply_to(&resource, Some(&old), config, part, options)?, true),
-                other => (patched(&resource, &old, other)?, false),
+                other => (patches::patched(&resource, &old, other)?, false),
             };
-            meta::check_patched_identity(&old, &mut new)?;
             let reading = WriteOptions { keep_nulls: applied, ..options.clone() };
-            let mut warnings = strategy::check_fields(&resource, &mut new, &reading)?;
+            let result = new.clone();
+            let mut warnings = strategy::read_fields(&resource, &mut new, &reading)
+                .map_err(|unreadable| patches::unreadable(&resource.gvk(), resource.custom.is_none(), patch, &old, &result, &unreadable))?;
+            meta::check_patched_identity(&resource, &old, &mut new).map_err(|status| status.warned(&warnings))?;
+            if !new.uid().is_empty() && new.uid() != old.uid() {
+                let cause = Cause::invalid("metadata.uid", &new.uid().into(), "field is immutable");
+                return Err(Status::invalid(&resource.group, &resource.kind, name, vec![cause]).warned(&warnings));
+            }
             warnings.extend(meta::distinct_owners(&mut new));
-            meta::check_lock(&resource, &current, &new)?;
+            if meta::asked_revision(&new)?.is_some_and(|revision| revision != current.meta.revision) {
+                return Err(Status::modified(&resource.group, &resource.resource, name));
+            }
             match self.settle(&resource, &current, (&old, new), part, options, applied) {
                 Err(Refused::Race) => {}
-                Err(Refused::Status(status)) => return Err(status),
+                Err(Refused::Status(status)) => return Err(status.warned(&warnings)),
                 Ok(mut written) => {
                     written.warnings.splice(0..0, warnings);
                     return Ok(written);
@@ -246,14 +278,13 @@ impl Registry {
         config: &Object,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
-        let mut config = config.clone();
-        meta::check_scope(resource, at.0, &mut config)?;
+        // Applied as it was sent: fields that Go would leave out are owned all the same.
+        let new = self.apply_to(resource, None, config, Part::Main, options)?;
         if !config.uid().is_empty() {
             let why = format!("uid mismatch: the provided object specified uid {}, and no existing object was found", config.uid());
             return Err(Status::conflict(&resource.group, &resource.resource, at.1, &why));
         }
-        // Applied as it was sent: fields that Go would leave out are owned all the same.
-        let new = self.apply_to(resource, None, &config, Part::Main, options)?;
+        meta::check_name(at.1, config)?;
         let mut written = self.create_as(resource, at.0, new, options, true)?;
         written.created = true;
         Ok(written)
@@ -301,7 +332,8 @@ impl Registry {
         strategy::prepare_update(self, resource, old, &mut new, part)?;
         let mut warnings = strategy::validate(resource, &new, Some(old), part)?;
         if whole {
-            warnings.extend(admission::check(&request, Objects { new: Some(&new), old: Some(old) }, answers)?);
+            let said = admission::check(&request, Objects { new: Some(&new), old: Some(old) }, answers);
+            warnings.extend(said.map_err(|status| status.warned(&warnings))?);
         }
         if part != Part::Status {
             meta::bump_generation(resource, old, &mut new);
@@ -309,6 +341,7 @@ impl Registry {
         let gone = meta::is_finished(resource, &new);
         let sets_managers = !applied && fields::sets_managers(old, &new);
         let mut same = if applied { fields::same_but_times(old, &new) } else { !sets_managers && fields::same_but_managers(old, &new) };
+        same = same && !loses_fields(resource, &new, current);
         if !applied && !same {
             fields::track(self, resource, Some(old), sent.as_mut().unwrap_or(&mut new), part, options);
             if let Some(managers) = sent.as_ref().and_then(|sent| sent.metadata("managedFields")) {
@@ -338,16 +371,14 @@ impl Registry {
     }
 }
 
-/// The object to be replaced was known by its uid, and is not there.
-fn no_object(resource: &Resource, object: &Object) -> Status {
-    let folder = if resource.namespaced { format!("{}/{}", resource.resource, object.namespace()) } else { resource.resource.clone() };
-    let why = format!(
-        "StorageError: invalid object, Code: 4, Key: /registry/{folder}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
-         UID in precondition: {}, UID in object meta: ",
-        object.name(),
-        object.uid()
-    );
-    Status::conflict(&resource.group, &resource.resource, object.name(), &why)
+/// What only the stored version has is lost by a write in another one, even if that changes nothing it can see.
+fn loses_fields(resource: &Resource, new: &Object, current: &Stored) -> bool {
+    if resource.custom.is_none() || resource.is_storage() {
+        return false;
+    }
+    let mut kept = new.clone();
+    convert::to_storage(resource, &mut kept);
+    !fields::same_but_managers(&kept, &current.object())
 }
 
 /// The outcome of a dry run.
@@ -356,79 +387,4 @@ fn not_written(object: Object, created: bool) -> Written {
     let object = Arc::new(object);
     let stored = Arc::new(Stored::new(&object, revision));
     Written { object, stored, revision: 0, created, warnings: Vec::new() }
-}
-
-/// A patch that does not even have the right JSON type; requests say so whether fields are validated or not.
-fn wrong_patch(found: &Value, wanted: &str) -> Status {
-    Status::bad_request(format!(
-        "error decoding patch: json: cannot unmarshal {} into Go value of type {wanted}",
-        tiphys_gocompat::json::kind(found)
-    ))
-}
-
-/// What the server's decoder says of the first operation that has a field of a wrong type.
-fn wrong_operation(operations: &[Value]) -> Option<Status> {
-    operations
-        .iter()
-        .find_map(|operation| match operation {
-            Value::Null => None,
-            Value::Object(map) => ["from", "op", "path"].iter().find_map(|field| {
-                let value = map.get(*field).filter(|v| !v.is_string() && !v.is_null())?;
-                Some(wrong_patch(value, "string").message.replace("Go value", &format!("Go struct field jsonPatchOp.{field}")))
-            }),
-            other => Some(wrong_patch(other, "handlers.jsonPatchOp").message),
-        })
-        .map(Status::bad_request)
-}
-
-/// Why a patch does not apply, as the real server answers it.
-pub(crate) fn patch_refused(error: &PatchError) -> Status {
-    match error {
-        // No more is said of what the document does not allow.
-        PatchError::Operation { .. } | PatchError::ListOfLists => {
-            Status::new(422, "Invalid", "the server rejected our request due to an error in our request").with_causes(Vec::new())
-        }
-        PatchError::TooManyOperations { .. } => Status::new(413, "RequestEntityTooLarge", format!("Request entity too large: {error}")),
-        PatchError::Format(_) => Status::bad_request(error.to_string()),
-        // The server looks at Go structs, which are called like the last word of the type's name.
-        PatchError::UnknownField { type_name, field } => {
-            let name = type_name.rsplit('.').next().unwrap_or(type_name);
-            Status::new(500, "", format!("unable to find api field in struct {name} for the json field {field:?}"))
-        }
-        _ => Status::new(500, "", error.to_string()),
-    }
-}
-
-fn patched(resource: &Resource, old: &Object, how: &Patch) -> Result<Object, Status> {
-    match how {
-        Patch::Json(p) if !p.is_array() => return Err(wrong_patch(p, "[]handlers.jsonPatchOp")),
-        Patch::Json(Value::Array(list)) => {
-            if let Some(status) = wrong_operation(list) {
-                return Err(status);
-            }
-        }
-        Patch::Merge(p) if !p.is_object() => return Err(wrong_patch(p, "map[string]interface {}")),
-        Patch::Strategic(p) if !p.is_object() => {
-            let mut status = wrong_patch(p, "map[string]interface {}");
-            status.message = status.message.replacen("error decoding patch: ", "", 1);
-            return Err(status);
-        }
-        _ => {}
-    }
-    let document = old.clone().into_value();
-    let result = match how {
-        Patch::Json(p) => patch::json::apply(&document, p),
-        Patch::Merge(p) => patch::json_merge::apply(&document, p),
-        Patch::Strategic(p) => match resource.builtin_type() {
-            Some(ty) => patch::strategic::apply(&document, p, ty),
-            None => {
-                return Err(Status::unsupported_media_type(
-                    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-                ));
-            }
-        },
-        Patch::Apply(_) => Ok(document),
-    };
-    let value = result.map_err(|e| patch_refused(&e))?;
-    Object::from_value(value).map_err(|e| Status::bad_request(e.to_string()))
 }

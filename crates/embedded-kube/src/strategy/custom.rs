@@ -1,6 +1,6 @@
 //! Custom resources against the schema of their definition. Main functions: [`read`], [`check`], [`warnings`].
 
-use crate::catalog::crd::Custom;
+use crate::catalog::{Resource, crd::Custom};
 use crate::cel::rules::Budget;
 use crate::registry::Part;
 use crate::status::Cause;
@@ -56,6 +56,15 @@ fn read_metadata(metadata: &mut Value, path: &str) -> Result<Vec<String>, String
     Err(format!("json: cannot unmarshal {word} into Go value of type v1.ObjectMeta"))
 }
 
+/// A custom object is of the kind and version that it is kept as; nobody but this looks at it.
+pub fn wrong_type(resource: &Resource, object: &Object) -> Option<Cause> {
+    let (kind, version) = (&resource.kind, resource.api_version());
+    if object.kind() != kind {
+        return Some(Cause::invalid("kind", &object.kind().into(), &format!("must be {kind}")));
+    }
+    (object.api_version() != version).then(|| Cause::invalid("apiVersion", &object.api_version().into(), &format!("must be {version}")))
+}
+
 /// Everything that is wrong, and what is only warned about.
 pub fn check(custom: &Custom, object: &Object, old: Option<&Object>, part: Part) -> (Vec<Cause>, Vec<String>) {
     let Some(node) = &custom.node else { return (Vec::new(), Vec::new()) };
@@ -91,18 +100,6 @@ pub fn check(custom: &Custom, object: &Object, old: Option<&Object>, part: Part)
     (problems.into_iter().map(Cause::from).collect(), warnings)
 }
 
-/// `%v`
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(s) => s.clone(),
-        Value::Number(n) if n.is_f64() => gofmt::float(n.as_f64().unwrap_or(0.0)),
-        Value::Array(list) => format!("[{}]", list.iter().map(go_text).collect::<Vec<_>>().join(" ")),
-        Value::Object(map) => format!("map[{}]", map.iter().map(|(k, v)| format!("{k}:{}", go_text(v))).collect::<Vec<_>>().join(" ")),
-        other => other.to_string(),
-    }
-}
-
 /// `%T`
 fn go_type(value: &Value) -> &'static str {
     match value {
@@ -119,7 +116,7 @@ fn go_type(value: &Value) -> &'static str {
 /// The value that a path such as `.spec.replicas` leads to, if it is of the wanted type.
 fn at<'a>(object: &'a Object, path: &str, wanted: &str, fits: fn(&Value) -> bool) -> Result<Option<&'a Value>, String> {
     let fail = |at: &str, value: &Value, wanted: &str| {
-        Err(format!("{at} accessor error: {} is of the type {}, expected {wanted}", go_text(value), go_type(value)))
+        Err(format!("{at} accessor error: {} is of the type {}, expected {wanted}", gofmt::plain(value), go_type(value)))
     };
     let mut steps = path.trim_start_matches('.').split('.');
     let Some(mut value) = steps.next().and_then(|first| object.0.get(first)) else { return Ok(None) };

@@ -21,7 +21,7 @@ pub(crate) use definition::go_regex;
 pub use definition::{CLEANUP, is_established, mark_deleted as mark_definition_deleted, settle as settle_definition, try_schema};
 use serde_json::{Value, json};
 use tiphys_apimachinery::object::map_entry;
-use tiphys_apimachinery::{Object, schema};
+use tiphys_apimachinery::{Gvk, Object, schema};
 
 /// Keep a claim that a pod uses, and a volume that is bound.
 pub const CLAIM_IN_USE: &str = "kubernetes.io/pvc-protection";
@@ -36,28 +36,75 @@ pub const API_SERVICE_IP: &str = "10.0.0.1";
 /// Drops fields that the type does not have and what Go would not keep; fills in what a CustomResourceDefinition has as default.
 /// Returns warnings.
 pub fn check_fields(resource: &Resource, object: &mut Object, options: &WriteOptions) -> Result<Vec<String>, Status> {
+    read_fields(resource, object, options).map_err(|unreadable| not_handled(resource, &unreadable.reading))
+}
+
+/// Why an object cannot be read, in Go's words.
+pub struct Unreadable {
+    /// When it reads the object's text.
+    pub reading: String,
+    /// When it converts the object's tree.
+    pub converting: String,
+}
+
+impl From<String> for Unreadable {
+    fn from(why: String) -> Self {
+        Self { converting: why.clone(), reading: why }
+    }
+}
+
+impl From<gotypes::WrongType> for Unreadable {
+    fn from(wrong: gotypes::WrongType) -> Self {
+        Self { reading: wrong.to_string(), converting: wrong.converting() }
+    }
+}
+
+/// The same as [`check_fields`], for callers who answer in another way.
+pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOptions) -> Result<Vec<String>, Unreadable> {
     let mut findings = options.findings.clone();
     if resource.custom.is_some() || resource.ty().is_some() {
         let mut value = std::mem::take(object).into_value();
         let unknown = match (&resource.custom, resource.ty()) {
-            (Some(custom), _) => custom::read(custom, &mut value, options.keep_nulls).map_err(|why| not_handled(resource, &why))?,
+            (Some(custom), _) => custom::read(custom, &mut value, options.keep_nulls)?,
             (None, Some(ty)) => schema::prune(&mut value, ty),
             (None, None) => Vec::new(),
         };
         findings.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
-        *object = Object::from_value(value).map_err(Status::internal)?;
+        *object = Object::from_value(value).map_err(|e| e.to_string())?;
     }
     // An empty list resets the managers, which is not the same as to say nothing of them.
     let no_managers = object.metadata("managedFields").filter(|m| m.as_array().is_some_and(Vec::is_empty)).cloned();
-    go_round_trip(resource, object)?;
+    if let Some(of) = gotypes::of(&resource.gvk()).filter(|_| resource.custom.is_none()) {
+        gotypes::normalize(&mut object.0, of)?;
+    }
     if let Some(none) = no_managers {
         object.metadata_mut().insert("managedFields".into(), none);
     }
+    judge(findings, options)
+}
+
+/// Reads a Scale; returns warnings.
+pub fn read_scale(object: &mut Object, options: &WriteOptions) -> Result<Vec<String>, Unreadable> {
+    let gvk = Gvk::new("autoscaling", "v1", "Scale");
+    let mut findings = options.findings.clone();
+    let mut value = std::mem::take(object).into_value();
+    if let Some(ty) = schema::builtin().type_for(&gvk) {
+        findings.extend(schema::prune(&mut value, ty).into_iter().map(|path| format!("unknown field \"{path}\"")));
+    }
+    *object = Object::from_value(value).map_err(|e| e.to_string())?;
+    if let Some(of) = gotypes::of(&gvk) {
+        gotypes::normalize(&mut object.0, of)?;
+    }
+    judge(findings, options)
+}
+
+/// What the request wants to be made of unknown fields and keys that appear twice.
+fn judge(findings: Vec<String>, options: &WriteOptions) -> Result<Vec<String>, Unreadable> {
     match options.validation {
         _ if findings.is_empty() => Ok(findings),
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(findings),
-        FieldValidation::Strict => Err(not_handled(resource, &format!("strict decoding error: {}", findings.join(", ")))),
+        FieldValidation::Strict => Err(format!("strict decoding error: {}", findings.join(", ")).into()),
     }
 }
 
@@ -270,6 +317,11 @@ fn count_template(old: &Object, new: &mut Object) {
 
 /// Refuses what must not be stored; returns warnings.
 pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Result<Vec<String>, Status> {
+    if resource.custom.is_some()
+        && let Some(cause) = custom::wrong_type(resource, object)
+    {
+        return Err(Status::invalid(&object.gvk().group, object.kind(), object.name(), vec![cause]));
+    }
     let mut causes = match old {
         Some(old) if part.is_piece() => parts::check(part, object, old),
         _ => validate::check(resource, object, old, part),

@@ -34,7 +34,8 @@ pub fn quoted(text: &str) -> String {
 }
 
 fn is_unprintable(c: char) -> bool {
-    (c.is_whitespace() && c != ' ') || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    (c.is_whitespace() && c != ' ')
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{ad}')
 }
 
 fn push(out: &mut String, args: std::fmt::Arguments<'_>) {
@@ -69,6 +70,18 @@ pub fn bad_value(value: &Value) -> String {
         Value::String(text) => quoted(text),
         Value::Number(n) if n.is_f64() => float(n.as_f64().unwrap_or(0.0)),
         other => json(other),
+    }
+}
+
+/// `%v`
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(s) => s.clone(),
+        Value::Number(n) if n.is_f64() => float(n.as_f64().unwrap_or(0.0)),
+        Value::Array(list) => format!("[{}]", list.iter().map(plain).collect::<Vec<_>>().join(" ")),
+        Value::Object(map) => format!("map[{}]", map.iter().map(|(k, v)| format!("{k}:{}", plain(v))).collect::<Vec<_>>().join(" ")),
+        other => other.to_string(),
     }
 }
 

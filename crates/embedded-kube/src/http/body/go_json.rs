@@ -1,5 +1,7 @@
 //! What Go's decoder says about text that is no JSON. Main function: [`syntax_error`]; it is asked only when decoding has failed.
 
+use crate::structural::gofmt;
+
 /// As Go's limit of nested lists and maps.
 const MAX_DEPTH: usize = 10_000;
 
@@ -195,8 +197,7 @@ fn wrong(c: u8, where_: &str) -> String {
         b'\t' => r"\t".to_owned(),
         b'\r' => r"\r".to_owned(),
         0x20..=0x7e => char::from(c).to_string(),
-        0x80.. => char::from(c).to_string(),
-        _ => format!("\\x{c:02x}"),
+        _ => gofmt::quoted(&char::from(c).to_string()).trim_matches('"').to_owned(),
     };
     format!("invalid character '{shown}' {where_}")
 }

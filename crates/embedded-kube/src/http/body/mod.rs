@@ -3,6 +3,7 @@
 mod go_json;
 pub use go_json::syntax_error;
 
+use crate::catalog::Resource;
 use crate::gotypes;
 use crate::status::Status;
 use axum::body::Body;
@@ -40,7 +41,9 @@ pub fn media_type(headers: &HeaderMap) -> String {
 pub fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
     match media_type(headers).as_str() {
         "" | "application/json" | "*/*" => parse_json(bytes),
-        "application/yaml" | "text/yaml" | "application/x-yaml" => parse_yaml(bytes),
+        "application/yaml" | "text/yaml" | "application/x-yaml" => {
+            yaml(bytes).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))
+        }
         "application/vnd.kubernetes.protobuf" => {
             let value = gotypes::decode(bytes).map_err(|e| Status::bad_request(format!("cannot read the protobuf body: {e}")))?;
             Ok((value, Vec::new()))
@@ -116,8 +119,18 @@ fn replace_invalid(bytes: &[u8]) -> Vec<u8> {
     text.into_bytes()
 }
 
-pub fn parse_yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
-    yaml(bytes).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))
+/// A configuration for server-side apply.
+pub fn parse_apply(bytes: &[u8]) -> Result<(Object, Vec<String>), Status> {
+    let refused = |error: String| Status::bad_request(format!("error decoding YAML: {error}"));
+    let (value, findings) = yaml(bytes).map_err(|error| refused(format!("error converting YAML to JSON: {error}")))?;
+    match value {
+        Value::Null => Ok((Object::default(), findings)),
+        Value::Object(map) => Ok((Object(map), findings)),
+        other => Err(refused(format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            json::kind(&other)
+        ))),
+    }
 }
 
 /// The first document of a text. The error is Go's, as far as its parser's words are known.
@@ -180,6 +193,18 @@ pub fn read_object(kind: &str, headers: &HeaderMap, bytes: &[u8]) -> Result<(Obj
         }
     }
     Ok((Object(map), findings))
+}
+
+/// The refusal of a body that does not say of which kind it is.
+pub fn without_kind(resource: &Resource, validated: bool, bytes: &[u8]) -> Status {
+    let (kind, version) = (&resource.kind, &resource.version);
+    let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(bytes));
+    // Only a decoder that looks at every field has no idea of what it reads.
+    Status::bad_request(if validated {
+        format!("the object provided is unrecognized (must be of type {kind}): {why} ({})", summary(bytes))
+    } else {
+        format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}")
+    })
 }
 
 /// What Go reads kind and version into.
