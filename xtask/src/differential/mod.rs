@@ -72,6 +72,7 @@ pub struct Bench {
     real: Remote,
     ours: Remote,
     /// Tells the namespaces of this run from those of others.
+    rules: Vec<rules::Rule>,
     run: u32,
     count: AtomicU64,
 }
@@ -88,7 +89,7 @@ impl Bench {
     fn outcome(&self, script: &Script) -> anyhow::Result<Outcome> {
         let first = self.once(script, Patience::default())?;
         // Events come when they come: a difference in them counts only if it stays when there is more time.
-        if !first.differences.iter().any(|d| d.at.starts_with("event")) {
+        if !first.differences.iter().any(|d| !d.explained && d.at.starts_with("event")) {
             return Ok(first);
         }
         self.once(script, Patience { quiet: Duration::from_millis(700), ..Patience::default() })
@@ -100,7 +101,7 @@ impl Bench {
         let found = play(&self.ours, script, &namespace, None, patience).map_err(|e| failed("embedded", e))?;
         let expected = play(&self.real, script, &namespace, Some(&found), patience).map_err(|e| failed("real", e))?;
         let (expected, found) = (normalise(script, &expected), normalise(script, &found));
-        Ok(Outcome { script: script.clone(), differences: differences(script, &expected, &found), expected })
+        Ok(Outcome { script: script.clone(), differences: differences(script, &self.rules, &expected, &found), expected })
     }
 }
 
@@ -117,7 +118,7 @@ pub fn run(root: &Path, args: &DifferentialArgs) -> anyhow::Result<()> {
     let embedded = Embedded::start()?;
     let run = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.subsec_nanos() % 0xf_ffff;
     let real = Remote::kubeconfig(&args.kubeconfig).map_err(|e| anyhow!(e))?;
-    let bench = Bench { real, ours: embedded.remote()?, run, count: AtomicU64::new(0) };
+    let bench = Bench { real, ours: embedded.remote()?, rules: rules::committed(), run, count: AtomicU64::new(0) };
     for (name, server) in [("real", &bench.real), ("embedded", &bench.ours)] {
         install(server).map_err(|e| anyhow!(e)).with_context(|| format!("the {name} server"))?;
     }
@@ -144,7 +145,7 @@ pub fn run(root: &Path, args: &DifferentialArgs) -> anyhow::Result<()> {
 }
 
 fn play_all(bench: &Bench, args: &DifferentialArgs, total: u64, scripts: &(dyn Fn(u64) -> Script + Sync)) -> anyhow::Result<Report> {
-    let report = Mutex::new(Report::new(rules::committed()));
+    let report = Mutex::new(Report::default());
     let next = AtomicU64::new(0);
     let lock = || report.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     std::thread::scope(|scope| {
@@ -184,7 +185,7 @@ fn shrink_all(bench: &Bench, jobs: usize, examples: &[&Outcome]) -> Vec<Outcome>
 
 /// The smallest script that still shows the same difference.
 fn smaller(bench: &Bench, example: &Outcome) -> Option<Outcome> {
-    let first = example.differences.first()?;
+    let first = example.differences.iter().find(|d| !d.explained)?;
     let mut script = example.script.clone();
     // Nothing after the difference made it.
     script.steps.truncate(first.step + 1);

@@ -2,14 +2,11 @@
 
 use super::Outcome;
 use std::{collections::BTreeMap, path::Path, time::Duration};
-use tiphys_testkit::differential::{
-    Case,
-    rules::{self, Rule},
-};
+use tiphys_testkit::differential::Case;
 
 /// What all scripts gave.
+#[derive(Default)]
 pub struct Report {
-    rules: Vec<Rule>,
     scripts: u64,
     steps: usize,
     /// By signature: how often, and the shortest script that shows it.
@@ -25,10 +22,6 @@ struct Group {
 }
 
 impl Report {
-    pub fn new(rules: Vec<Rule>) -> Self {
-        Self { rules, scripts: 0, steps: 0, groups: BTreeMap::new(), explained: BTreeMap::new(), failures: Vec::new() }
-    }
-
     pub fn add(&mut self, outcome: anyhow::Result<Outcome>) {
         self.scripts += 1;
         let outcome = match outcome {
@@ -37,8 +30,9 @@ impl Report {
         };
         self.steps += outcome.script.steps.len();
         for (at, difference) in outcome.differences.iter().enumerate() {
-            if let Some(rule) = rules::explained(&self.rules, difference) {
-                *self.explained.entry(format!("{} {} {}", rule.kind, rule.verb, rule.at)).or_default() += 1;
+            if difference.explained {
+                let rule = difference.signature.split(':').next().unwrap_or_default();
+                *self.explained.entry(format!("{rule} {}", difference.at)).or_default() += 1;
                 continue;
             }
             let copy = || {

@@ -46,9 +46,8 @@ impl Case {
         let expected = Transcript { namespace: namespace.to_owned(), replies: self.answers.clone() };
         let patience = Patience { quiet: Duration::from_millis(100), ..Patience::default() };
         let found = play(server, &self.script, namespace, Some(&expected), patience).map_err(|e| e.0)?;
-        let mut list = differences(&self.script, &self.answers, &normalise(&self.script, &found));
-        let rules = rules::committed();
-        list.retain(|d| rules::explained(&rules, d).is_none());
+        let mut list = differences(&self.script, &rules::committed(), &self.answers, &normalise(&self.script, &found));
+        list.retain(|d| !d.explained);
         Ok(list)
     }
 }

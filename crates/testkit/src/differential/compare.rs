@@ -2,6 +2,7 @@
 
 use super::{
     play::Reply,
+    rules::Rule,
     script::{Script, Step, Watch},
 };
 use regex::Regex;
@@ -27,10 +28,13 @@ pub struct Difference {
     pub word: String,
     /// Kind, verb and `word`.
     pub signature: String,
+    /// A rule says that it is meant.
+    pub explained: bool,
 }
 
 /// Compares normalised replies. After a difference in a write, what follows in the same collection says nothing new and is left out.
-pub fn differences(script: &Script, expected: &[Reply], found: &[Reply]) -> Vec<Difference> {
+/// What a rule explains is named, and everything around it compared all the same.
+pub fn differences(script: &Script, rules: &[Rule], expected: &[Reply], found: &[Reply]) -> Vec<Difference> {
     let mut out = Vec::new();
     let mut tainted: BTreeSet<String> = BTreeSet::new();
     for (index, step) in script.steps.iter().enumerate() {
@@ -43,14 +47,16 @@ pub fn differences(script: &Script, expected: &[Reply], found: &[Reply]) -> Vec<
         if tainted.contains(&collection) {
             continue;
         }
-        let Some((at, expected, found, word)) = first(want, got) else { continue };
-        // What every kind's answer has in the same way is told of the form of the answer.
-        let (kind, verb) = if at == DESCRIPTION { ("Table".to_owned(), "any") } else { (kind(&subject.path), verb(step)) };
-        let signature = format!("{kind} {verb}: {word}");
-        out.push(Difference { step: index, kind, verb, at, expected, found, word, signature });
-        if at_is_harmless(out.last()) {
-            continue;
+        let (kind, verb) = (kind(&subject.path), verb(step));
+        let mut meant = Meant { rules, kind: &kind, verb, seen: Vec::new() };
+        let unexplained = first(want, got, &mut meant);
+        for (of, (at, expected, found, word)) in meant.seen {
+            let signature = format!("{} {}: {word}", of.kind, of.verb);
+            out.push(Difference { step: index, kind: of.kind.clone(), verb, at, expected, found, word, signature, explained: true });
         }
+        let Some((at, expected, found, word)) = unexplained else { continue };
+        let signature = format!("{kind} {verb}: {word}");
+        out.push(Difference { step: index, kind, verb, at, expected, found, word, signature, explained: false });
         if want.status < 400 || got.status < 400 {
             tainted.insert(collection);
         }
@@ -60,42 +66,51 @@ pub fn differences(script: &Script, expected: &[Reply], found: &[Reply]) -> Vec<
 
 type Found = (String, String, String, String);
 
-/// The text about a column of a Table. It is compared last: nothing else follows from it.
-const DESCRIPTION: &str = "columnDefinitions.*.description";
-
-fn at_is_harmless(difference: Option<&Difference>) -> bool {
-    difference.is_some_and(|d| d.at == DESCRIPTION)
+/// The rules, and which of them have been needed for one answer.
+struct Meant<'r> {
+    rules: &'r [Rule],
+    kind: &'r str,
+    verb: &'static str,
+    seen: Vec<(&'r Rule, Found)>,
 }
 
-/// A Table, or an event with one, without the texts about its columns.
-fn without_descriptions(value: &Value) -> Value {
-    let mut out = value.clone();
-    for pointer in ["/columnDefinitions", "/object/columnDefinitions"] {
-        for column in out.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten() {
-            column.as_object_mut().map(|c| c.remove("description"));
+impl<'r> Meant<'r> {
+    fn explains(&mut self, at: &str, want: &Value, got: &Value) -> bool {
+        let (want, got) = (brief(want), brief(got));
+        let rule = self.rules.iter().find(|r| r.explains(self.kind, self.verb, at, &want, &got));
+        self.note(rule, at, want, got)
+    }
+
+    fn note(&mut self, rule: Option<&'r Rule>, at: &str, want: String, got: String) -> bool {
+        self.seen.extend(rule.map(|rule| (rule, (at.to_owned(), want, got, format!("{at} is meant")))));
+        rule.is_some()
+    }
+
+    /// Takes the texts about columns out of two Tables where the one of the real server is a text, and ours the column's name.
+    fn columns(&mut self, want: &mut Value, got: &mut Value) {
+        let rule = self.rules.iter().find(|r| r.kind == "Table");
+        for pointer in ["/columnDefinitions", "/object/columnDefinitions"] {
+            let (Some(Value::Array(a)), Some(Value::Array(b))) = (want.pointer_mut(pointer), got.pointer_mut(pointer)) else { continue };
+            for (x, y) in a.iter_mut().filter_map(Value::as_object_mut).zip(b.iter_mut().filter_map(Value::as_object_mut)) {
+                let is_text = x.get("description").and_then(Value::as_str).is_some_and(|text| text.contains(' '));
+                let differ = x.get("description") != y.get("description");
+                if is_text && differ && y.get("description") == y.get("name") {
+                    let (text, name) = (x.remove("description"), y.remove("description"));
+                    self.note(rule, "columnDefinitions.*.description", brief(&text.unwrap_or_default()), brief(&name.unwrap_or_default()));
+                }
+            }
         }
     }
-    out
 }
 
-fn descriptions(want: &Reply, got: &Reply) -> Option<Found> {
-    let of = |r: &Reply| r.body.get("columnDefinitions").cloned();
-    let differ = of(want) != of(got) || want.events != got.events;
-    differ.then(|| (DESCRIPTION.to_owned(), "the API's documentation".into(), "the column's name".into(), "descriptions of columns".into()))
-}
-
-fn first(want: &Reply, got: &Reply) -> Option<Found> {
+fn first(want: &Reply, got: &Reply, meant: &mut Meant<'_>) -> Option<Found> {
     if want.status != got.status {
         let (side, refusal) = if want.status >= 400 { ("", &want.body) } else { (" ours:", &got.body) };
         let word = format!("{} became {};{side} {}", want.status, got.status, reason_of(refusal));
         let show = |r: &Reply| format!("{} {}", r.status, brief(&r.body));
         return Some(("status".into(), show(want), show(got), word));
     }
-    causes(want, got)
-        .or_else(|| body(want, got))
-        .or_else(|| headers(want, got))
-        .or_else(|| events(want, got))
-        .or_else(|| descriptions(want, got))
+    causes(want, got).or_else(|| body(want, got, meant)).or_else(|| headers(want, got)).or_else(|| events(want, got, meant))
 }
 
 /// Refusals are compared cause by cause, so that each missing one shows.
@@ -114,7 +129,7 @@ fn causes(want: &Reply, got: &Reply) -> Option<Found> {
     Some(("details.causes".into(), show(&a), show(&b), format!("cause `{}` became `{}`", word(&a), word(&b))))
 }
 
-fn body(want: &Reply, got: &Reply) -> Option<Found> {
+fn body(want: &Reply, got: &Reply, meant: &mut Meant<'_>) -> Option<Found> {
     let message = |r: &Reply| r.body.get("message").and_then(Value::as_str).map(str::to_owned);
     let letters = |text: Option<String>| {
         let mut letters: Vec<char> = text.unwrap_or_default().chars().collect();
@@ -131,7 +146,9 @@ fn body(want: &Reply, got: &Reply) -> Option<Found> {
         let word = format!("message `{}` became `{}`", general(&a), general(&b));
         return Some(("message".into(), a, b, word));
     }
-    walk(&without_descriptions(&want.body), &without_descriptions(&got.body), "")
+    let (mut a, mut b) = (want.body.clone(), got.body.clone());
+    meant.columns(&mut a, &mut b);
+    walk(&a, &b, "", meant)
 }
 
 fn headers(want: &Reply, got: &Reply) -> Option<Found> {
@@ -146,12 +163,12 @@ fn headers(want: &Reply, got: &Reply) -> Option<Found> {
     })
 }
 
-fn events(want: &Reply, got: &Reply) -> Option<Found> {
-    let plain = |events: &[Value]| events.iter().map(without_descriptions).collect::<Vec<_>>();
-    let (a, b) = (plain(&want.events), plain(&got.events));
+fn events(want: &Reply, got: &Reply, meant: &mut Meant<'_>) -> Option<Found> {
+    let (mut a, mut b) = (want.events.clone(), got.events.clone());
+    a.iter_mut().zip(&mut b).for_each(|(x, y)| meant.columns(x, y));
     let index = (0..a.len().max(b.len())).find(|i| a.get(*i) != b.get(*i))?;
     match (a.get(index), b.get(index)) {
-        (Some(x), Some(y)) if x["type"] == y["type"] => walk(x, y, "events.*"),
+        (Some(x), Some(y)) if x["type"] == y["type"] => walk(x, y, "events.*", meant),
         (x, y) => {
             let kind = |e: Option<&Value>| e.map_or("nothing", |e| e["type"].as_str().unwrap_or("no event")).to_owned();
             let show = |e: Option<&Value>| e.map_or_else(|| "nothing".to_owned(), brief);
@@ -161,14 +178,14 @@ fn events(want: &Reply, got: &Reply) -> Option<Found> {
 }
 
 /// The first field, in order, that is not the same.
-fn walk(want: &Value, got: &Value, at: &str) -> Option<Found> {
+fn walk(want: &Value, got: &Value, at: &str, meant: &mut Meant<'_>) -> Option<Found> {
     match (want, got) {
         (Value::Object(a), Value::Object(b)) => {
             let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
             keys.into_iter().find_map(|key| {
                 let at = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
                 match (a.get(key), b.get(key)) {
-                    (Some(x), Some(y)) => walk(x, y, &at),
+                    (Some(x), Some(y)) => walk(x, y, &at, meant),
                     (Some(x), None) => Some((at.clone(), brief(x), "nothing".into(), format!("{at} is missing"))),
                     (None, Some(y)) => Some((at.clone(), "nothing".into(), brief(y), format!("{at} is too much"))),
                     (None, None) => None,
@@ -177,14 +194,13 @@ fn walk(want: &Value, got: &Value, at: &str) -> Option<Found> {
         }
         (Value::Array(a), Value::Array(b)) => {
             let at = format!("{at}.*");
-            let index = (0..a.len().max(b.len())).find(|i| a.get(*i) != b.get(*i))?;
-            match (a.get(index), b.get(index)) {
-                (Some(x), Some(y)) => walk(x, y, &at),
+            (0..a.len().max(b.len())).find_map(|index| match (a.get(index), b.get(index)) {
+                (Some(x), Some(y)) => walk(x, y, &at, meant),
                 (Some(x), None) => Some((at.clone(), brief(x), "nothing".into(), format!("{at}: an entry is missing"))),
                 (None, y) => Some((at.clone(), "nothing".into(), y.map(brief).unwrap_or_default(), format!("{at}: an entry is too much"))),
-            }
+            })
         }
-        (a, b) if a == b => None,
+        (a, b) if a == b || meant.explains(at, a, b) => None,
         (a, b) => {
             let (x, y) = (brief(a), brief(b));
             let word = format!("{at} `{}` became `{}`", general(&x), general(&y));
@@ -298,10 +314,10 @@ mod tests {
         let path = "/apis/apps/v1/namespaces/${ns}/deployments";
         let script = Script { steps: vec![step("POST", path), step("GET", path)], ..Script::default() };
         let reply = |n: u8| Reply { status: 200, body: json!({"spec": {"list": [{"a": n}]}}), ..Reply::default() };
-        let found = differences(&script, &[reply(1), reply(1)], &[reply(2), reply(3)]);
+        let found = differences(&script, &[], &[reply(1), reply(1)], &[reply(2), reply(3)]);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].kind.as_str(), found[0].verb, found[0].at.as_str()), ("deployments", "create", "spec.list.*.a"));
-        assert!(differences(&script, &[reply(1), reply(1)], &[reply(1), reply(1)]).is_empty());
+        assert!(differences(&script, &[], &[reply(1), reply(1)], &[reply(1), reply(1)]).is_empty());
     }
 
     #[test]

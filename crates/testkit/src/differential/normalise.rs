@@ -15,6 +15,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 static UUID: LazyLock<Regex> = LazyLock::new(|| pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
 static TIME: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?(Z|[+-]\d\d:?\d\d))?( UTC)?"));
 static TOKEN_VOLUME: LazyLock<Regex> = LazyLock::new(|| pattern(r"kube-api-access-[a-z0-9]{5}"));
+static GENERATED: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bgen-[bcdfghjklmnpqrstvwxz2456789]{5}\b"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\d+[smhdy](\d+[smhd])?$"));
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b\d+\b"));
 
@@ -38,9 +39,15 @@ pub fn normalise(script: &Script, transcript: &Transcript) -> Vec<Reply> {
         status: reply.status,
         headers: reply.headers.iter().map(|(k, v)| (k.clone(), v.iter().map(|t| seen.text(t)).collect())).collect(),
         body: seen.value(&reply.body, false),
-        events: reply.events.iter().map(|e| seen.value(e, false)).collect(),
+        events: reply.events.iter().filter(|e| !is_periodic(e)).map(|e| seen.value(e, false)).collect(),
     };
     transcript.replies.iter().map(one).collect()
+}
+
+/// A bookmark that comes when it comes, unlike the one that ends the initial events.
+fn is_periodic(event: &Value) -> bool {
+    let marks_the_end = event.to_string().contains("k8s.io/initial-events-end");
+    event["type"] == "BOOKMARK" && !marks_the_end
 }
 
 /// What was made up, and its placeholder.
@@ -190,6 +197,8 @@ impl Seen<'_> {
             if known { c[0].to_owned() } else { format!("{{now.{digits}}}") }
         });
         let out = TOKEN_VOLUME.replace_all(&out, "kube-api-access-{5}");
+        // A refusal names what nobody ever sees again.
+        let out = GENERATED.replace_all(&out, "gen-{5}");
         let lower = out.to_ascii_lowercase();
         if !lower.contains("resource version") && !lower.contains("resourceversion") {
             return out.into_owned();

@@ -1,9 +1,9 @@
 //! The differences that are meant, each with its cause. Main type: [`Rule`]; the data is `differences.json`.
 
-use super::compare::Difference;
 use serde::{Deserialize, Serialize};
 
-/// One explained difference: all of its fields must match exactly.
+/// One explained difference: all of its fields must match exactly. Those of a Table's columns are known by their form: a sentence
+/// there, the column's name here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
@@ -11,9 +11,9 @@ pub struct Rule {
     pub verb: String,
     /// As [`Difference::at`].
     pub at: String,
-    /// What the real server answers, for people.
+    /// What the real server answers (of a Table's columns: for people).
     pub real: String,
-    /// What the embedded one answers, for people.
+    /// What the embedded one answers (of a Table's columns: for people).
     pub embedded: String,
     pub cause: String,
 }
@@ -29,9 +29,12 @@ pub fn committed() -> Vec<Rule> {
     serde_json::from_str(include_str!("differences.json")).expect("the committed rules are JSON")
 }
 
-/// The rule that explains a difference.
-pub fn explained<'a>(rules: &'a [Rule], difference: &Difference) -> Option<&'a Rule> {
-    rules.iter().find(|r| r.kind == difference.kind && r.verb == difference.verb && r.at == difference.at)
+impl Rule {
+    /// Whether this is the difference that is meant, to the letter. A `*` at the end stands for any other letters.
+    pub fn explains(&self, kind: &str, verb: &str, at: &str, real: &str, embedded: &str) -> bool {
+        let fits = |rule: &str, text: &str| rule.strip_suffix('*').map_or(rule == text, |start| text.starts_with(start));
+        self.kind == kind && self.verb == verb && self.at == at && fits(&self.real, real) && fits(&self.embedded, embedded)
+    }
 }
 
 /// The guide's page about them, made from the data.
@@ -47,7 +50,7 @@ pub fn page(rules: &[Rule]) -> String {
 const HEAD: &str = "# Where the embedded API server differs from a real one
 
 Random scripts of requests are played on kube-apiserver 1.36 and on the embedded API server, both without controllers, and their
-answers compared: `cargo xtask differential --kubeconfig FILE`. These differences are meant. Each is exact: a kind, a verb and a field.
+answers compared: `cargo xtask differential --kubeconfig FILE`. These differences are meant. Each is exact: a kind, a verb, a field and both values.
 This page is made from `crates/testkit/src/differential/differences.json`; a test keeps the two the same.
 
 | Kind | Verb | Field | Real | Embedded | Cause |
@@ -58,7 +61,7 @@ const TAIL: &str = "
 What a server makes up is compared as *where it was seen first* (uids, revisions of objects, allocated addresses and ports, generated
 names), or as one word (times, revisions of lists, continue tokens, ages, signed tokens). Lists whose order depends on a Go map are
 compared as sets: the resources of a discovery document, the causes of one refusal. Not compared at all: the order of members in JSON
-objects, white space, and HTTP headers other than `Content-Type`, `Warning`, `Allow`, `Retry-After`, `Location` and `WWW-Authenticate`.
+objects, white space, bookmarks that come with time, and HTTP headers other than `Content-Type`, `Warning`, `Allow`, `Retry-After`, `Location` and `WWW-Authenticate`.
 ";
 
 #[cfg(test)]

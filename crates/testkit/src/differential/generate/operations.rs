@@ -94,8 +94,10 @@ impl Generator {
             }
         } else if kind.name.is_none() && self.chance(3) {
             known = false;
-            let bad = ["Bad_Name", "a..b", "", "-x", "ok.dotted", "a/b"];
-            object["metadata"]["name"] = (*pick(&mut self.rng, &bad)).into();
+            let bad = *pick(&mut self.rng, &["Bad_Name", "a..b", "", "-x", "ok.dotted", "a/b"]);
+            // Other scripts see the objects of the cluster, too.
+            let name = if kind.cluster && !bad.is_empty() { format!("${{ns}}-{bad}") } else { bad.to_owned() };
+            object["metadata"]["name"] = name.into();
         }
         let accept = self.accept();
         let step = self.push(Step {
