@@ -74,7 +74,10 @@ impl Clusters {
             slot.cell.clone()
         };
         match cell.get_or_try_init(|| self.open(destination)).await {
-            Ok(cluster) => Ok(cluster.clone()),
+            Ok(cluster) => {
+                cluster.cache.customize(&self.shared.records.settings().customizations);
+                Ok(cluster.clone())
+            }
             Err(why) => {
                 if let Some(slot) = self.slots().get_mut(&destination.server) {
                     slot.failed = Some((Instant::now(), why.clone()));
@@ -98,6 +101,7 @@ impl Clusters {
         let options = settings.cache_options(secret)?;
         let discovery = Discovery::new(cluster).await.map_err(|e| e.to_string())?;
         let cache = LiveCache::start(discovery, options);
+        cache.customize(&settings.customizations);
         cache.wait_ready().await;
         let executor = Executor::new(cache.clone());
         let live = Arc::new(LiveCluster { destination: destination.clone(), cache, executor });

@@ -3,7 +3,9 @@
 //! Main types: [`types::Comparison`] (the cluster against Git) and what `sync` makes of it. It must not know how objects are
 //! rendered, read, watched or written, and has no clock: the time is an argument.
 
+pub mod actions;
 pub mod compare;
+pub mod customize;
 pub mod diff;
 pub mod error;
 mod gojson;

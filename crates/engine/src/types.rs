@@ -3,6 +3,7 @@
 //! Main type: [`Comparison`], the answer to "does the cluster look like Git, and is it well?". Everything here is plain data that can
 //! be printed, compared and stored; nothing here decides.
 
+use crate::customize::Customizations;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -220,6 +221,8 @@ pub struct CompareRules {
     pub dest_namespace: String,
     pub project: ProjectRules,
     pub ignore_differences: Vec<IgnoreRule>,
+    /// Users' scripts and the like; its rules of what to ignore are in `ignore_differences` as well.
+    pub customizations: Arc<Customizations>,
     pub exclusions: Vec<ExclusionRule>,
     pub inclusions: Vec<ExclusionRule>,
     pub ignore_status: IgnoreStatus,
@@ -244,6 +247,7 @@ impl CompareRules {
             dest_namespace: dest_namespace.to_owned(),
             project: ProjectRules::allow_all("default"),
             ignore_differences: Vec::new(),
+            customizations: Arc::default(),
             exclusions: Vec::new(),
             inclusions: Vec::new(),
             ignore_status: IgnoreStatus::All,
@@ -356,6 +360,13 @@ impl SyncStatus {
 }
 
 impl HealthStatus {
+    /// The status of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Healthy, Self::Suspended, Self::Progressing, Self::Missing, Self::Degraded, Self::Unknown]
+            .into_iter()
+            .find(|s| s.as_str() == name)
+    }
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Healthy => "Healthy",

@@ -66,7 +66,7 @@ fn object(case: &Value, key: &str) -> Result<Object, String> {
 
 fn options(case: &Value) -> Options<'static> {
     let ignore_aggregated_roles = case["options"]["ignore_aggregated_roles"].as_bool().unwrap_or(false);
-    Options { ignore: &[], ignore_status: IgnoreStatus::None, ignore_aggregated_roles, server_side_apply: false }
+    Options { ignore: &[], ignore_status: IgnoreStatus::None, ignore_aggregated_roles, server_side_apply: false, customizations: None }
 }
 
 fn as_json(diff: &Diff) -> Value {

@@ -4,6 +4,7 @@
 //! from a case to what is wrong with our answer. Suites that nothing here can run count as failed, case by case. `conformance.toml`
 //! holds the least number of passes of each suite; the test at the end of this file keeps to it.
 
+mod actions;
 mod diff;
 mod health;
 mod smp;
@@ -94,6 +95,7 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
         }
         "health_builtin" => Box::new(health::built_in),
         "health" => Box::new(health::custom),
+        "actions" => Box::new(actions::run),
         _ => match name.strip_prefix("diff/") {
             Some(_) => Box::new(diff::run),
             None => Box::new(|_| Err("nothing can run this suite yet".into())),

@@ -38,7 +38,7 @@ impl Feed {
 
     fn parse(&self, shared: &Shared, raw: &RawValue) -> Option<Parsed> {
         let keep = |namespace: &str, name: &str| shared.read().is_pinned(&self.kind, namespace, name);
-        match parse::parse(raw.get(), &self.kind, &shared.options.tracking, keep) {
+        match parse::parse(raw.get(), &self.kind, &shared.options.tracking, &shared.customizations(), keep) {
             Ok(parsed) => Some(parsed),
             Err(error) => {
                 tracing::warn!(kind = %self.kind.gvk, %error, "an object was left out: it cannot be read");

@@ -28,6 +28,7 @@ use store::{Effect, News, Store};
 use tiphys_api::resource::{ResourceNode, ResourceRef};
 use tiphys_apimachinery::{GroupKind, Gvk, Object, ResourceKey};
 use tiphys_engine::{
+    customize::Customizations,
     tree,
     types::{ExclusionRule, Health, Tracking},
 };
@@ -186,6 +187,7 @@ pub struct LiveCache {
 struct Shared {
     discovery: Discovery,
     options: CacheOptions,
+    customizations: RwLock<Arc<Customizations>>,
     store: RwLock<Store>,
     changes: broadcast::Sender<Arc<Change>>,
     /// Collections that have not answered yet.
@@ -202,6 +204,10 @@ impl Shared {
 
     fn write(&self) -> RwLockWriteGuard<'_, Store> {
         self.store.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn customizations(&self) -> Arc<Customizations> {
+        self.customizations.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn publish(&self, kind: &Kind, effect: Effect) {
@@ -241,6 +247,7 @@ impl LiveCache {
     pub fn start(discovery: Discovery, options: CacheOptions) -> Self {
         let lists = Arc::new(Semaphore::new(options.lists.max(1)));
         let shared = Arc::new(Shared {
+            customizations: RwLock::default(),
             discovery,
             options,
             store: RwLock::default(),
@@ -436,6 +443,14 @@ impl LiveCache {
         self.shared.write().pin(app, Vec::new());
     }
 
+    /// Whose scripts tell the health of objects that are seen from now on.
+    pub fn customize(&self, customizations: &Arc<Customizations>) {
+        let mut own = self.shared.customizations.write().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(&own, customizations) {
+            own.clone_from(customizations);
+        }
+    }
+
     /// Changes that matter to Applications. A reader that falls behind is told (`Lagged`) and should look at everything again.
     pub fn changes(&self) -> broadcast::Receiver<Arc<Change>> {
         self.shared.changes.subscribe()
@@ -450,7 +465,7 @@ impl LiveCache {
             return;
         }
         let keep = |namespace: &str, name: &str| shared.read().is_pinned(&kind, namespace, name);
-        match parse::parse_object(object, &kind, &shared.options.tracking, keep) {
+        match parse::parse_object(object, &kind, &shared.options.tracking, &shared.customizations(), keep) {
             Ok(parsed) => {
                 let effect = shared.write().upsert(slot, parsed, News::Write);
                 if let Some(effect) = effect {

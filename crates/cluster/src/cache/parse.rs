@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 use tiphys_apimachinery::Object;
 use tiphys_engine::{
+    customize::Customizations,
     track::{self, TrackingId},
     types::{Tracking, TrackingMethod},
 };
@@ -80,6 +81,7 @@ pub(super) fn parse(
     raw: &str,
     kind: &Kind,
     tracking: &Tracking,
+    customizations: &Customizations,
     keep: impl FnOnce(&str, &str) -> bool,
 ) -> Result<Parsed, serde_json::Error> {
     let head: Head<'_> = serde_json::from_str(raw)?;
@@ -91,7 +93,7 @@ pub(super) fn parse(
     let keep = app.is_some() || keep(&namespace, &m.name);
     let (details, body) = if keep || !owners.is_empty() {
         let object = whole(raw, head.api_version.is_some(), kind)?;
-        let details = Details::of(&object);
+        let details = Details::of(&object, customizations);
         let details = (keep || details != Details::default()).then(|| Arc::new(details));
         (details, keep.then(|| Arc::new(Body::new(&object))))
     } else {
@@ -154,9 +156,10 @@ pub(super) fn parse_object(
     object: &Object,
     kind: &Kind,
     tracking: &Tracking,
+    customizations: &Customizations,
     keep: impl FnOnce(&str, &str) -> bool,
 ) -> Result<Parsed, serde_json::Error> {
-    parse(&serde_json::to_string(object)?, kind, tracking, keep)
+    parse(&serde_json::to_string(object)?, kind, tracking, customizations, keep)
 }
 
 #[cfg(test)]
@@ -199,7 +202,7 @@ mod tests {
                 if parts.is_empty() { "" } else { "," },
                 parts.join(",")
             );
-            let parsed = parse(&raw, &kind(), tracking, |_, _| false).expect("valid");
+            let parsed = parse(&raw, &kind(), tracking, &Customizations::default(), |_, _| false).expect("valid");
             assert_eq!(parsed.app.as_deref(), want, "{raw}");
             assert_eq!(parsed.body.is_some(), want.is_some(), "{raw}");
             assert_eq!((parsed.version, parsed.uid_text.as_deref()), (7, Some("x")));

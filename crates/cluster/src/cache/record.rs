@@ -12,6 +12,8 @@ use std::{
 };
 use tiphys_apimachinery::Object;
 use tiphys_engine::{
+    customize::Customizations,
+    health,
     tree::info::{self, Info},
     types::Health,
 };
@@ -115,8 +117,8 @@ pub struct Details {
 }
 
 impl Details {
-    pub(super) fn of(object: &Object) -> Self {
-        Self { health: tiphys_engine::health::of(object), info: info::of(object) }
+    pub(super) fn of(object: &Object, customizations: &Customizations) -> Self {
+        Self { health: health::of_with(object, customizations), info: info::of(object) }
     }
 }
 

@@ -19,6 +19,7 @@ use tiphys_api::{
     repository::{RepoCreds, Repository},
 };
 use tiphys_apimachinery::Object;
+use tiphys_engine::customize::{self, Customizations};
 use tiphys_engine::types::{DEFAULT_LABEL_KEY, ExclusionRule, IgnoreStatus, Tracking, TrackingMethod};
 use tiphys_gocompat::yaml;
 use tokio::sync::watch;
@@ -76,6 +77,8 @@ pub struct Settings {
     pub repositories: Vec<RepoSecret<Repository>>,
     pub repo_creds: Vec<RepoSecret<RepoCreds>>,
     pub clusters: Vec<ClusterSecret>,
+    /// `resource.customizations`, and its split keys.
+    pub customizations: Arc<Customizations>,
     /// What could not be read, naming object and field.
     pub problems: Vec<String>,
 }
@@ -245,6 +248,9 @@ fn read(config_maps: &Store<Untyped>, secrets: &Store<Untyped>) -> Settings {
             settings.problems.push(problem);
         }
     }
+    let (customizations, problems) = customize::read(&settings.config, jiff::Timestamp::now);
+    settings.customizations = Arc::new(customizations);
+    settings.problems.extend(problems);
     // argocd-secret and cluster Secrets decide who may do what: one entry a server.
     settings.clusters.sort_by(|a, b| (&a.server, &a.secret_name).cmp(&(&b.server, &b.secret_name)));
     settings.clusters.dedup_by(|later, first| later.server == first.server);

@@ -190,7 +190,8 @@ pub fn rules(pass: &Pass<'_>) -> Result<CompareRules, String> {
         let project: &AppProject = &project;
         rules.project = spec::project_rules(project);
     }
-    rules.ignore_differences = app.spec.ignore_differences.iter().map(ignore_rule).collect();
+    rules.customizations = settings.customizations.clone();
+    rules.ignore_differences = app.spec.ignore_differences.iter().map(ignore_rule).chain(rules.customizations.ignore_rules()).collect();
     rules.exclusions = settings.exclusions()?;
     rules.inclusions = settings.inclusions()?;
     rules.ignore_status = settings.ignore_status();

@@ -17,8 +17,10 @@ use tiphys_api::{
     constants,
     operation::{Operation, OperationState, ResourceResult, SyncOperation, SyncOperationResult},
 };
+use tiphys_apimachinery::Object;
 use tiphys_cluster::clusters::LiveCluster;
 use tiphys_engine::{
+    customize::Customizations,
     health, permit, spec,
     sync::{self, Decision, Observed, OperationPhase, PROGRESS_ANNOTATION, Progress, SyncPlan, SyncRequest, window::Windows},
     types::{Comparison, ConditionType},
@@ -30,6 +32,7 @@ pub struct Running {
     plan: SyncPlan,
     progress: Progress,
     cluster: Arc<LiveCluster>,
+    customizations: Arc<Customizations>,
 }
 
 /// The operation ended before it could begin.
@@ -204,10 +207,10 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
     let results = results.unwrap_or_default().iter().map(from_wire).collect();
     let annotation = pass.before.metadata.annotations.get(PROGRESS_ANNOTATION).map(String::as_str);
     let progress = Progress::from_annotation(results, annotation, id);
-    Ok(Running { request, plan, progress, cluster })
+    Ok(Running { request, plan, progress, cluster, customizations: comparison.rules.customizations.clone() })
 }
 
-fn permitted(comparison: &Comparison, object: &tiphys_apimachinery::Object, namespaced: bool) -> Result<(), String> {
+fn permitted(comparison: &Comparison, object: &Object, namespaced: bool) -> Result<(), String> {
     let rules = &comparison.rules;
     let kind = object.gvk().group_kind();
     if !permit::kind(&rules.project, &kind, object.name(), namespaced) {
@@ -286,7 +289,7 @@ async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Erro
                 std::mem::take(&mut running.progress),
                 &decision.effects,
                 &outcomes,
-                &health::of,
+                &|live| health::of_with(live, &running.customizations),
                 Timestamp::now(),
             );
         }
@@ -295,7 +298,8 @@ async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Erro
 
 fn decide(running: &Running) -> Decision {
     let cache = &running.cluster.cache;
-    let observed = Observed { live: &|key| cache.object(key), health: &health::of };
+    let health = |live: &Object| health::of_with(live, &running.customizations);
+    let observed = Observed { live: &|key| cache.object(key), health: &health };
     sync::next(&running.plan, observed, &running.progress, &running.request, Timestamp::now())
 }
 

@@ -4,19 +4,49 @@
 //! so the known part is compared in Go's form.
 
 use super::remarshal;
+use crate::customize::Customizations;
 use serde_json::{Map, Value};
-use tiphys_apimachinery::{Object, schema};
+use tiphys_apimachinery::{Object, quantity, schema};
+use tiphys_gocompat::duration;
 
-const POD_SPEC: &str = "io.k8s.api.core.v1.PodSpec";
-
-/// Brings the Pod template of an Argo Rollout into Go's form, on either side of a comparison.
-pub fn rewrite(object: &mut Object) {
-    if object.kind() != "Rollout" || object.group() != "argoproj.io" {
-        return;
+/// Brings the known parts of a custom resource into Go's form, on either side of a comparison: what users name in `knownTypeFields`, and
+/// the Pod template of an Argo Rollout.
+pub fn rewrite(object: &mut Object, customizations: Option<&Customizations>) {
+    let fields = customizations.and_then(|c| c.exact(object)).map(|c| c.known_type_fields.as_slice()).unwrap_or_default();
+    let mut value = Value::Object(std::mem::take(&mut object.0));
+    for field in fields {
+        at(&mut value, &field.field.split('.').collect::<Vec<_>>(), &|part| go_form(part, &field.type_));
     }
-    let spec = object.0.get_mut("spec").and_then(|spec| spec.pointer_mut("/template/spec"));
-    let (Some(spec), Some(ty)) = (spec, schema::builtin().definition(POD_SPEC)) else { return };
-    let Some(mut written) = remarshal::lenient(spec, ty) else { return };
+    *object = Object::from_value(value).unwrap_or_default();
+    if fields.is_empty() && object.kind() == "Rollout" && object.group() == "argoproj.io" {
+        let spec = object.0.get_mut("spec").and_then(|spec| spec.pointer_mut("/template/spec"));
+        spec.into_iter().for_each(|spec| go_form(spec, "core/v1/PodSpec"));
+    }
+}
+
+/// Changes what a path names, in every item of the lists on its way.
+fn at(value: &mut Value, path: &[&str], change: &dyn Fn(&mut Value)) {
+    match (value, path) {
+        (Value::Array(items), _) => items.iter_mut().for_each(|item| at(item, path, change)),
+        (value, []) => change(value),
+        (value, [first, rest @ ..]) => value.get_mut(first).into_iter().for_each(|field| at(field, rest, change)),
+    }
+}
+
+/// As Go writes it; what cannot be read, and types that are not known, stay.
+fn go_form(value: &mut Value, type_name: &str) {
+    let written = match type_name {
+        "core/Quantity" => quantity::canonical(value).map(Value::from),
+        "meta/v1/Duration" => value.as_str().and_then(|text| duration::parse(text).ok()).map(|nanos| duration::to_string(nanos).into()),
+        other => other.strip_prefix("core/v1/").and_then(|name| of_type(value, &format!("io.k8s.api.core.v1.{name}"))),
+    };
+    if let Some(written) = written {
+        *value = written;
+    }
+}
+
+fn of_type(value: &Value, definition: &str) -> Option<Value> {
+    let mut written = remarshal::lenient(value, schema::builtin().definition(definition)?)?;
     for list in ["containers", "initContainers"] {
         let containers = written.get_mut(list).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -24,7 +54,7 @@ pub fn rewrite(object: &mut Object) {
             container.entry("resources").or_insert_with(|| Map::new().into());
         }
     }
-    *spec = written;
+    Some(written)
 }
 
 #[cfg(test)]
@@ -38,12 +68,29 @@ mod tests {
         let form = |spec: Value| {
             let rollout = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "spec": {"template": {"spec": spec}}});
             let mut rollout = Object::from_value(rollout).expect("a map");
-            rewrite(&mut rollout);
+            rewrite(&mut rollout, None);
             rollout
         };
         let written =
             form(json!({"hostNetwork": false, "containers": [{"name": "a", "resources": {"limits": {"cpu": "1000m"}}}, {"name": "b"}]}));
         let read = form(json!({"containers": [{"name": "a", "resources": {"limits": {"cpu": 1}}}, {"name": "b", "resources": {}}]}));
         assert_eq!(written, read);
+    }
+
+    #[test]
+    fn fields_that_users_name_are_compared_in_go_s_form() {
+        let text = "[{field: spec.cpu, type: core/Quantity}, {field: spec.items.wait, type: meta/v1/Duration}, {field: spec.pod, type: core/v1/PodSpec}, {field: spec.x, type: no/Type}]";
+        let config = [("resource.customizations.knownTypeFields.x.io_X".to_owned(), text.to_owned())].into();
+        let (customizations, problems) = crate::customize::read(&config, || jiff::Timestamp::UNIX_EPOCH);
+        assert!(problems.is_empty(), "{problems:?}");
+        let spec = json!({"cpu": 0.5, "items": [{"wait": "60s"}, {"wait": 3}], "pod": {"hostNetwork": false, "nodeName": "n"}, "x": 1});
+        let mut object = Object::from_value(json!({"apiVersion": "x.io/v1", "kind": "X", "spec": spec})).expect("a map");
+        rewrite(&mut object, Some(&customizations));
+        let expected = json!({"cpu": "500m", "items": [{"wait": "1m0s"}, {"wait": 3}], "pod": {"nodeName": "n"}, "x": 1});
+        let got = object.0.get("spec").cloned().unwrap_or_default();
+        for field in ["cpu", "items", "x"] {
+            assert_eq!(got[field], expected[field], "{field}");
+        }
+        assert_eq!(got["pod"].get("hostNetwork"), None);
     }
 }

@@ -15,6 +15,7 @@ mod server_side;
 mod structured;
 
 use crate::{
+    customize::Customizations,
     marks, normalize,
     types::{CompareRules, Diff, IgnoreRule, IgnoreStatus},
 };
@@ -43,6 +44,8 @@ pub struct Options<'a> {
     pub ignore_aggregated_roles: bool,
     /// Objects are applied server-side; an object's own option says so too.
     pub server_side_apply: bool,
+    /// For the fields of custom kinds that have a type of Kubernetes.
+    pub customizations: Option<&'a Customizations>,
 }
 
 impl<'a> From<&'a CompareRules> for Options<'a> {
@@ -52,6 +55,7 @@ impl<'a> From<&'a CompareRules> for Options<'a> {
             ignore_status: rules.ignore_status,
             ignore_aggregated_roles: rules.ignore_aggregated_roles,
             server_side_apply: rules.sync_options.iter().any(|o| o == SERVER_SIDE_APPLY),
+            customizations: Some(&rules.customizations),
         }
     }
 }
@@ -84,7 +88,7 @@ fn typed_form(object: &Object) -> Object {
 fn for_comparison(object: &mut Object, options: &Options<'_>) {
     normalize::object::normalize(object, options.ignore_aggregated_roles);
     ignore::remove_ignored(object, options);
-    known_types::rewrite(object);
+    known_types::rewrite(object, options.customizations);
 }
 
 fn pair(desired: &Object, live: &Object, options: &Options<'_>) -> Diff {

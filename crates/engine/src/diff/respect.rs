@@ -17,7 +17,7 @@ pub fn respecting(desired: &Object, live: &Object, options: &Options<'_>) -> Res
     ignore::trusted_managers(&mut stripped, &mut stripped_live, options);
     for object in [&mut stripped, &mut stripped_live] {
         ignore::remove_ignored(object, options);
-        known_types::rewrite(object);
+        known_types::rewrite(object, options.customizations);
     }
     let without_status = |object: &Object| {
         let mut map = object.0.clone();

@@ -32,7 +32,7 @@ pub fn aggregate(entries: &mut [Entry], rules: &CompareRules) -> (Health, Option
         if live.annotation(marks::IGNORE_HEALTHCHECK) == Some("true") || is_the_application_itself(&live, rules) {
             continue;
         }
-        entry.health = match super::assess(&live) {
+        entry.health = match super::assess_with(&live, &rules.customizations) {
             Ok(health) => health,
             Err(error) => {
                 errors.add(&live, &error);

@@ -10,6 +10,7 @@ mod rules;
 mod view;
 
 use crate::{
+    customize::Customizations,
     error::EngineError,
     marks,
     types::{Health, HealthStatus},
@@ -21,12 +22,29 @@ pub fn of(live: &Object) -> Option<Health> {
     assess(live).unwrap_or_else(|error| Some(Health::new(HealthStatus::Unknown, error.to_string())))
 }
 
+/// As [`of`], with users' scripts before what is known here.
+pub fn of_with(live: &Object, customizations: &Customizations) -> Option<Health> {
+    assess_with(live, customizations).unwrap_or_else(|error| Some(Health::new(HealthStatus::Unknown, error.to_string())))
+}
+
+/// As [`assess`], with users' scripts before what is known here.
+pub fn assess_with(live: &Object, customizations: &Customizations) -> Result<Option<Health>, EngineError> {
+    match customizations.judges_health(live) && !is_leaving(live) {
+        true => customizations.health(live).transpose().map(Option::flatten).map_err(|e| EngineError::Invalid(e.to_string())),
+        false => assess(live),
+    }
+}
+
 /// As [`of`], but what cannot be read is an error.
 pub fn assess(live: &Object) -> Result<Option<Health>, EngineError> {
-    if live.deletion_timestamp().is_some() && !marks::has_hook_finalizer(live) {
+    if is_leaving(live) {
         return Ok(Some(Health::new(HealthStatus::Progressing, "Pending deletion")));
     }
     of_kind(live)
+}
+
+fn is_leaving(live: &Object) -> bool {
+    live.deletion_timestamp().is_some() && !marks::has_hook_finalizer(live)
 }
 
 /// As [`assess`], but not regarding that the object may be about to be deleted: only what its kind makes of it.

@@ -8,6 +8,7 @@ mod network;
 mod pod;
 
 use crate::{
+    customize::Customizations,
     health, permit,
     types::{CompareRules, Entry, Health},
 };
@@ -25,7 +26,7 @@ pub fn build(entries: &[Entry], rules: &CompareRules, children: &dyn Fn(&str) ->
     let mut builder = Builder { rules, children, nodes: Vec::new(), by_uid: BTreeMap::new() };
     for entry in entries {
         match (&entry.live, &entry.desired) {
-            (Some(live), _) => builder.add(node(live), None, 0),
+            (Some(live), _) => builder.add(node(live, &rules.customizations), None, 0),
             (None, Some(desired)) => builder.nodes.push(missing(desired)),
             (None, None) => {}
         }
@@ -34,9 +35,9 @@ pub fn build(entries: &[Entry], rules: &CompareRules, children: &dyn Fn(&str) ->
 }
 
 /// The node of a live object, with its owners as parents.
-pub fn node(live: &Object) -> ResourceNode {
+pub fn node(live: &Object, customizations: &Customizations) -> ResourceNode {
     let created = live.creation_timestamp().parse::<jiff::Timestamp>().ok();
-    let health = health::of(live);
+    let health = health::of_with(live, customizations);
     let mut node = node_of(reference(live), live.resource_version(), created, health.as_ref(), info::of(live).as_ref());
     node.parent_refs = live.owner_references().iter().map(|owner| owner_reference(live, owner)).collect();
     node

@@ -1,13 +1,20 @@
 //! Tables for `tree`.
 
 use super::*;
-use crate::types::{Diff, Tracking};
+use crate::{
+    customize::Customizations,
+    types::{Diff, Tracking},
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_api::resource::InfoItem;
 
 fn object(value: Value) -> Object {
     Object::from_value(value).expect("a map")
+}
+
+fn node(live: &Object) -> ResourceNode {
+    super::node(live, &Customizations::default())
 }
 
 fn rules() -> CompareRules {

@@ -1,0 +1,142 @@
+//! What users say about kinds in argocd-cm: `resource.customizations` and its split keys.
+//!
+//! Main type: [`Customizations`]. A user's word comes before what is built in, an exact kind before a wildcard.
+
+mod read;
+
+use crate::{
+    pattern::glob,
+    types::{Health, HealthStatus, IgnoreRule},
+};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use tiphys_api::resource::{KnownTypeField, OverrideIgnoreDiff};
+use tiphys_apimachinery::Object;
+use tiphys_lua::{Clock, Limits, LuaError, Returned, Run};
+
+pub(crate) use read::parsed;
+pub use read::read;
+
+/// What is said about one kind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Customization {
+    /// Lua; empty when nothing is said about health.
+    pub health: String,
+    pub open_libs: bool,
+    /// YAML with scripts; empty when nothing is said about actions.
+    pub actions: String,
+    pub ignore_differences: OverrideIgnoreDiff,
+    pub known_type_fields: Vec<KnownTypeField>,
+}
+
+/// All customizations.
+#[derive(Clone)]
+pub struct Customizations {
+    /// By `group/Kind`, or the kind alone for the core group; either can have wildcards.
+    kinds: BTreeMap<String, Customization>,
+    clock: Clock,
+}
+
+impl Default for Customizations {
+    fn default() -> Self {
+        Self { kinds: BTreeMap::new(), clock: || jiff::Timestamp::UNIX_EPOCH }
+    }
+}
+
+impl PartialEq for Customizations {
+    fn eq(&self, other: &Self) -> bool {
+        self.kinds == other.kinds
+    }
+}
+
+impl std::fmt::Debug for Customizations {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(&self.kinds).finish()
+    }
+}
+
+/// `group/Kind`, or the kind alone for the core group.
+pub fn key(object: &Object) -> String {
+    match object.group() {
+        "" => object.kind().to_owned(),
+        group => format!("{group}/{}", object.kind()),
+    }
+}
+
+impl Customizations {
+    /// What is said about exactly this kind.
+    pub fn exact(&self, object: &Object) -> Option<&Customization> {
+        self.kinds.get(&key(object))
+    }
+
+    pub fn kinds(&self) -> impl Iterator<Item = (&String, &Customization)> {
+        self.kinds.iter()
+    }
+
+    fn health_script(&self, object: &Object) -> Option<&Customization> {
+        let key = key(object);
+        let has_script = |c: &&Customization| !c.health.is_empty();
+        let exact = self.kinds.get(&key).filter(has_script);
+        exact.or_else(|| self.kinds.iter().find(|(pattern, c)| has_script(c) && glob(pattern, &key)).map(|(_, c)| c))
+    }
+
+    /// Whether a user's script decides about the health of this object.
+    pub fn judges_health(&self, object: &Object) -> bool {
+        self.health_script(object).is_some()
+    }
+
+    /// The health of a live object by the user's script: `None` when no script is for it, `Some(None)` when the script has nothing to say.
+    pub fn health(&self, object: &Object) -> Option<Result<Option<Health>, LuaError>> {
+        let customization = self.health_script(object)?;
+        let returned = self.run(&customization.health, customization.open_libs, object, &[]);
+        Some(returned.and_then(health_of))
+    }
+
+    /// Runs a script on an object.
+    pub fn run(&self, script: &str, open_libs: bool, object: &Object, parameters: &[(String, String)]) -> Result<Returned, LuaError> {
+        let run = Run { script, open_libs, object: &Value::Object(object.0.clone()), parameters };
+        tiphys_lua::run(&run, &Limits::new(self.clock))
+    }
+
+    /// Differences that do not count, for each kind that says so.
+    pub fn ignore_rules(&self) -> Vec<IgnoreRule> {
+        let says = |c: &OverrideIgnoreDiff| {
+            !(c.json_pointers.is_empty() && c.jq_path_expressions.is_empty() && c.managed_fields_managers.is_empty())
+        };
+        let rule = |(key, c): (&String, &Customization)| {
+            let (group, kind) = key.split_once('/').unwrap_or(("", key));
+            IgnoreRule {
+                group: group.to_owned(),
+                kind: kind.to_owned(),
+                json_pointers: c.ignore_differences.json_pointers.clone(),
+                jq_path_expressions: c.ignore_differences.jq_path_expressions.clone(),
+                managed_fields_managers: c.ignore_differences.managed_fields_managers.clone(),
+                ..IgnoreRule::default()
+            }
+        };
+        self.kinds.iter().filter(|(_, c)| says(&c.ignore_differences)).map(rule).collect()
+    }
+}
+
+/// A script that returns nothing, or fields of other types, has nothing to say.
+fn health_of(returned: Returned) -> Result<Option<Health>, LuaError> {
+    let fields = match returned {
+        Returned::Nil => return Ok(None),
+        Returned::Table(Value::Object(fields)) => fields,
+        Returned::Table(_) => return Ok(None),
+        other => return Err(LuaError::Script(format!("expect table output from Lua script, not {other}"))),
+    };
+    let field = |name: &str| match fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)) {
+        Some((_, Value::String(text))) => Some(text.clone()),
+        None => Some(String::new()),
+        Some(_) => None,
+    };
+    let (Some(status), Some(message)) = (field("status"), field("message")) else { return Ok(None) };
+    Ok(Some(match HealthStatus::parse(&status) {
+        Some(status) => Health::new(status, message),
+        None => Health::new(HealthStatus::Unknown, "Lua returned an invalid health status"),
+    }))
+}
+
+#[cfg(test)]
+mod tests;
