@@ -1,13 +1,11 @@
 //! The kinds of the Argo projects: AnalysisRun, Application, CronWorkflow, Rollout, WorkflowTemplate; PullRequest of the promoter.
 
 use super::{
-    ActionError, Call, Described, Impact, Kind, action,
+    Call, Described, Kind, Ran, action,
     edit::{Edit, at, is_true, length},
 };
 use serde_json::{Map, Value, json};
 use tiphys_api::resource::ResourceAction;
-
-type Ran = Option<Result<Vec<Impact>, ActionError>>;
 
 pub fn kind(group: &str, kind: &str) -> Option<Kind> {
     Some(match (group, kind) {

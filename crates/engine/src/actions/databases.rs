@@ -1,7 +1,7 @@
 //! Databases: MariaDB, Cluster of CloudNativePG, PerconaServerMongoDB.
 
 use super::{
-    ActionError, Call, Described, Impact, Kind, action,
+    ActionError, Call, Described, Kind, Ran, action,
     edit::{annotation, at, is_true, length},
 };
 use serde_json::Value;
@@ -61,7 +61,7 @@ fn cluster(live: &Value) -> Vec<ResourceAction> {
     ]
 }
 
-fn run_cluster(call: &Call<'_>) -> Option<Result<Vec<Impact>, ActionError>> {
+fn run_cluster(call: &Call<'_>) -> Ran {
     match call.action {
         "restart" => call.patch(|edit| edit.annotate("kubectl.kubernetes.io/restartedAt", call.timestamp())),
         "reload" => call.patch(|edit| edit.annotate("cnpg.io/reloadedAt", call.timestamp())),

@@ -60,6 +60,9 @@ pub enum ActionError {
 /// Name and value.
 pub type Parameter = (String, String);
 
+/// `None`: there is no such action.
+type Ran = Option<Result<Vec<Impact>, ActionError>>;
+
 /// A built-in action at work.
 struct Call<'a> {
     action: &'a str,
@@ -71,8 +74,7 @@ struct Call<'a> {
 /// The built-in actions of a kind.
 struct Kind {
     discover: fn(&Value) -> Vec<ResourceAction>,
-    /// `None`: there is no such action.
-    run: fn(&Call<'_>) -> Option<Result<Vec<Impact>, ActionError>>,
+    run: fn(&Call<'_>) -> Ran,
 }
 
 /// The actions that there are for a live object, those that cannot run now among them.
@@ -140,19 +142,19 @@ impl Call<'_> {
     }
 
     /// The object, changed.
-    fn patch(&self, change: impl FnOnce(&mut Edit)) -> Option<Result<Vec<Impact>, ActionError>> {
+    fn patch(&self, change: impl FnOnce(&mut Edit)) -> Ran {
         self.try_patch(|edit| {
             change(edit);
             Ok(())
         })
     }
 
-    fn try_patch(&self, change: impl FnOnce(&mut Edit) -> Result<(), ActionError>) -> Option<Result<Vec<Impact>, ActionError>> {
+    fn try_patch(&self, change: impl FnOnce(&mut Edit) -> Result<(), ActionError>) -> Ran {
         let mut edit = Edit::new(self.live);
         Some(change(&mut edit).map(|()| vec![Impact { operation: Operation::Patch, object: edit.done() }]))
     }
 
-    fn create(&self, object: Value) -> Option<Result<Vec<Impact>, ActionError>> {
+    fn create(&self, object: Value) -> Ran {
         let object = Object::from_value(object).map_err(|e| ActionError::Refused(e.to_string()));
         Some(object.map(|object| vec![Impact { operation: Operation::Create, object }]))
     }

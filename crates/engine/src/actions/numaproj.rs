@@ -1,7 +1,7 @@
 //! Numaflow and Numaplane: pipelines and vertices that are paused, resumed and promoted, and the rollouts that own them.
 
 use super::{
-    ActionError, Call, Described, Impact, Kind, action,
+    Call, Described, Kind, Ran, action,
     edit::{annotation, at, label},
 };
 use serde_json::Value;
@@ -13,8 +13,6 @@ const DATA_LOSS: &str = "numaplane.numaproj.io/allow-data-loss";
 const STRATEGIES: &str = "numaflow.numaproj.io/allowed-resume-strategies";
 const RESUME: &str = "numaflow.numaproj.io/resume-strategy";
 const PHASE: [&str; 3] = ["spec", "lifecycle", "desiredPhase"];
-
-type Ran = Option<Result<Vec<Impact>, ActionError>>;
 
 pub fn kind(group: &str, kind: &str) -> Option<Kind> {
     Some(match (group, kind) {
