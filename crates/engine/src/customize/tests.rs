@@ -1,3 +1,5 @@
+//! Which word about a kind holds, and what scripts' answers become.
+
 use super::{Customizations, read};
 use crate::{
     health,
