@@ -154,18 +154,8 @@ fn leaves(set: &FieldSet) -> Vec<Vec<PathElement>> {
 }
 
 fn value_at(object: &serde_json::Map<String, Value>, path: &[PathElement]) -> Option<Value> {
-    let (first, rest) = path.split_first()?;
-    let PathElement::Field(name) = first else { return None };
-    let mut at = object.get(name)?;
-    for step in rest {
-        at = match step {
-            PathElement::Field(name) => at.get(name)?,
-            PathElement::Key(keys) => at.as_array()?.iter().find(|e| keys.iter().all(|(k, v)| e.get(k) == Some(v)))?,
-            PathElement::Value(value) => at.as_array()?.iter().find(|e| *e == value)?,
-            PathElement::Index(i) => at.get(usize::try_from(*i).ok()?)?,
-        };
-    }
-    Some(at.clone())
+    let (PathElement::Field(first), rest) = path.split_first()? else { return None };
+    rest.iter().try_fold(object.get(first)?, |at, step| step.find(at)).cloned()
 }
 
 #[cfg(test)]

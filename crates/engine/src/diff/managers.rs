@@ -43,18 +43,9 @@ fn step<'a>(value: &'a mut Value, element: &PathElement) -> Option<&'a mut Value
         PathElement::Field(name) => value.get_mut(name),
         _ => {
             let list = value.as_array_mut()?;
-            let index = position(list, element)?;
+            let index = element.position(list)?;
             list.get_mut(index)
         }
-    }
-}
-
-fn position(list: &[Value], element: &PathElement) -> Option<usize> {
-    match element {
-        PathElement::Key(keys) => list.iter().position(|item| keys.iter().all(|(k, v)| item.get(k) == Some(v))),
-        PathElement::Value(wanted) => list.iter().position(|item| item == wanted),
-        PathElement::Index(index) => usize::try_from(*index).ok().filter(|i| *i < list.len()),
-        PathElement::Field(_) => None,
     }
 }
 
@@ -67,7 +58,7 @@ fn remove(value: &mut Value, path: &[PathElement]) {
             }
         }
         Some(Value::Array(list)) => {
-            if let Some(index) = position(list, last) {
+            if let Some(index) = last.position(list) {
                 list.remove(index);
             }
         }

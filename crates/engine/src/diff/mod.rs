@@ -13,6 +13,7 @@ mod remarshal;
 mod respect;
 mod server_side;
 mod structured;
+mod why;
 
 use crate::{
     customize::Customizations,
@@ -33,6 +34,7 @@ pub use normalize::secret::mask as mask_secret;
 pub use respect::respecting;
 pub use server_side::server_side;
 pub use structured::{MANAGER, structured};
+pub use why::{Owner, Reason, why};
 
 const SERVER_SIDE_APPLY: &str = "ServerSideApply=true";
 

@@ -15,6 +15,24 @@ pub enum PathElement {
 }
 
 impl PathElement {
+    /// Where the element that this names stands in a list.
+    pub fn position(&self, list: &[Value]) -> Option<usize> {
+        match self {
+            Self::Key(keys) => list.iter().position(|item| keys.iter().all(|(k, v)| item.get(k) == Some(v))),
+            Self::Value(wanted) => list.iter().position(|item| item == wanted),
+            Self::Index(index) => usize::try_from(*index).ok().filter(|i| *i < list.len()),
+            Self::Field(_) => None,
+        }
+    }
+
+    /// The field or element that this names.
+    pub fn find<'a>(&self, value: &'a Value) -> Option<&'a Value> {
+        match self {
+            Self::Field(name) => value.get(name),
+            _ => value.as_array().and_then(|list| list.get(self.position(list)?)),
+        }
+    }
+
     /// Reads `f:name`, `k:{...}`, `v:...` or `i:n`.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once(':')?;

@@ -9,7 +9,7 @@ use crate::{
     output,
 };
 use serde_json::Value;
-use std::{collections::BTreeMap, fs, process::Command};
+use std::{collections::BTreeMap, fmt::Write as _, fs, process::Command, sync::Arc};
 use tiphys_api::{
     Application,
     resource::ResourceDiff,
@@ -19,7 +19,7 @@ use tiphys_apimachinery::{Object, key::ResourceKey};
 use tiphys_engine::{
     diff::{self, Options},
     track,
-    types::{IgnoreRule, Tracking, TrackingMethod},
+    types::{Diff, IgnoreRule, Tracking, TrackingMethod},
 };
 
 #[derive(clap::Args)]
@@ -42,6 +42,9 @@ pub struct DiffCommand {
     /// Compare live app to a local manifests (not supported yet)
     #[arg(long)]
     local: Option<String>,
+    /// Say of each field that differs who wrote it, and which ignoreDifferences entry would leave it out
+    #[arg(long)]
+    why: bool,
     /// Only render the difference in namespace
     #[arg(long, short = 'N', value_name = "NAMESPACE")]
     app_namespace: Option<String>,
@@ -58,7 +61,7 @@ impl DiffCommand {
         let app = super::get(&client, &app_ref, self.refresh.kind()).await?;
         self.revisions.resolve(&client, &app_ref).await?;
         let revision = self.revision.as_deref().unwrap_or_default();
-        let found = print(&client, &app, &app_ref, revision, &self.revisions).await?;
+        let found = print(&client, &app, &app_ref, revision, &self.revisions, self.why).await?;
         if found && self.exit_code.unwrap_or(true) { Err(Failure::exit(self.diff_exit_code)) } else { Ok(()) }
     }
 }
@@ -69,10 +72,19 @@ struct Pair {
     key: ResourceKey,
     live: Value,
     target: Value,
+    /// The live object with its managers; null when there is none.
+    managed: Value,
 }
 
 /// Prints what differs between the cluster and Git, or Git at a revision. True when anything does.
-pub async fn print(client: &Client, app: &Application, app_ref: &AppRef, revision: &str, several: &Revisions) -> Result<bool, Failure> {
+pub async fn print(
+    client: &Client,
+    app: &Application,
+    app_ref: &AppRef,
+    revision: &str,
+    several: &Revisions,
+    why: bool,
+) -> Result<bool, Failure> {
     let resources = managed(client, app_ref).await?;
     let mut pairs = if revision.is_empty() && several.revisions.is_empty() {
         known(&resources)?
@@ -85,6 +97,9 @@ pub async fn print(client: &Client, app: &Application, app_ref: &AppRef, revisio
     for pair in &pairs {
         output::print(&header(&pair.key));
         output::print(&text(pair)?);
+        if why {
+            output::print(&reasons(pair)?);
+        }
     }
     Ok(!pairs.is_empty())
 }
@@ -101,7 +116,8 @@ fn known(resources: &[ResourceDiff]) -> Result<Vec<Pair>, Failure> {
         // Objects that are to go have no target; the server predicts nothing of them.
         let target = if object(&r.target_state)?.is_null() { Value::Null } else { target };
         if (r.modified || live.is_null() || target.is_null()) && live != target {
-            pairs.push(Pair { key: ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name), live, target });
+            let key = ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
+            pairs.push(Pair { key, live, target, managed: object(&r.live_state)? });
         }
     }
     Ok(pairs)
@@ -141,15 +157,16 @@ fn ignore_rules(app: &Application) -> Vec<IgnoreRule> {
 /// Compares rendered objects with the live ones that the server knows of.
 fn compare(app: &Application, resources: &[ResourceDiff], rendered: Vec<Value>, tracking: &Tracking) -> Result<Vec<Pair>, Failure> {
     let parse = |value: Value| Object::from_value(value).map_err(|e| Failure::error(format!("the server sent a manifest: {e}")));
-    let mut live = BTreeMap::new();
+    let (mut live, mut managed) = (BTreeMap::new(), BTreeMap::new());
     // Whether a kind has namespaces shows in the objects that are there.
     let mut namespaced = BTreeMap::new();
     for r in resources {
         namespaced.insert((r.group.as_str(), r.kind.as_str()), !r.namespace.is_empty());
         let state = object(&r.normalized_live_state)?;
         if !r.hook && !state.is_null() {
-            let object = parse(state)?;
-            live.insert(object.key(), object);
+            let parsed = parse(state)?;
+            managed.insert(parsed.key(), object(&r.live_state)?);
+            live.insert(parsed.key(), parsed);
         }
     }
     let namespace = &app.spec.destination.namespace;
@@ -171,11 +188,42 @@ fn compare(app: &Application, resources: &[ResourceDiff], rendered: Vec<Value>, 
         let found = live.remove(&key);
         let diff = diff::diff(Some(&object), found.as_ref(), &options);
         if diff.modified {
-            pairs.push(Pair { key, live: (*diff.normalized_live).clone(), target: (*diff.predicted_live).clone() });
+            let managed = managed.remove(&key).unwrap_or_default();
+            pairs.push(Pair { key, live: (*diff.normalized_live).clone(), target: (*diff.predicted_live).clone(), managed });
         }
     }
-    pairs.extend(live.into_iter().map(|(key, object)| Pair { key, live: object.into_value(), target: Value::Null }));
+    pairs.extend(live.into_iter().map(|(key, object)| Pair { key, live: object.into_value(), target: Value::Null, managed: Value::Null }));
     Ok(pairs)
+}
+
+/// Why the pair differs, a paragraph for each field.
+fn reasons(pair: &Pair) -> Result<String, Failure> {
+    match (&pair.live, &pair.target) {
+        (Value::Null, _) => return Ok("\nIt is in Git and not in the cluster: a sync creates it.\n".to_owned()),
+        (_, Value::Null) => return Ok("\nIt is in the cluster and not in Git: a sync with --prune deletes it.\n".to_owned()),
+        _ => {}
+    }
+    let diff = Diff { modified: true, normalized_live: Arc::new(pair.live.clone()), predicted_live: Arc::new(pair.target.clone()) };
+    let live = if pair.managed.is_null() { &pair.live } else { &pair.managed };
+    let live = Object::from_value(live.clone()).map_err(|e| Failure::error(format!("the server sent a manifest: {e}")))?;
+    let mut out = String::new();
+    for reason in diff::why(&diff, &live) {
+        let side = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), Value::to_string);
+        let _ = write!(out, "\n{}\n  cluster: {}\n  Git:     {}\n", reason.path, side(&reason.live), side(&reason.desired));
+        for owner in &reason.owners {
+            let _ = writeln!(out, "  written by {} ({} {})", owner.manager, owner.operation, owner.time);
+        }
+        let rule = serde_json::to_value(&reason.ignore).unwrap_or_default();
+        let _ = writeln!(out, "  to leave it out: spec.ignoreDifferences: [{}]", without_empty(rule));
+    }
+    Ok(out)
+}
+
+fn without_empty(mut rule: Value) -> Value {
+    if let Some(map) = rule.as_object_mut() {
+        map.retain(|_, v| !matches!(v, Value::Array(list) if list.is_empty()) && v.as_str() != Some(""));
+    }
+    rule
 }
 
 /// The difference, by the tool that `KUBECTL_EXTERNAL_DIFF` names or as `diff` prints it.
@@ -236,6 +284,12 @@ mod tests {
         assert_eq!(names, ["changed", "new", "gone"]);
         assert_eq!(header(&pairs[0].key), "\n===== /ConfigMap n/changed ======\n");
         assert_eq!(text(&pairs[0]).expect("printed"), "3c3\n<   k: \"1\"\n---\n>   k: \"2\"\n");
+        let why = reasons(&pairs[0]).expect("said");
+        assert!(why.starts_with("\n.data.k\n  cluster: \"1\"\n  Git:     \"2\"\n"), "{why}");
+        assert!(
+            why.ends_with("[{\"jsonPointers\":[\"/data/k\"],\"kind\":\"ConfigMap\",\"name\":\"changed\",\"namespace\":\"n\"}]\n"),
+            "{why}"
+        );
         assert!(text(&pairs[2]).expect("printed").starts_with("1,7d0\n< apiVersion: v1\n"));
     }
 

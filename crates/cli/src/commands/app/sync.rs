@@ -260,7 +260,7 @@ impl Sync {
         let name = app_ref.qualified();
         output::print(&format!("====== Previewing differences between live and desired state of application {name} ======\n"));
         let revision = self.revision.as_deref().unwrap_or_default();
-        if !diff::print(client, app, app_ref, revision, &self.revisions).await? {
+        if !diff::print(client, app, app_ref, revision, &self.revisions, false).await? {
             output::print("====== No Differences found ======\n");
             return Ok(false);
         }
