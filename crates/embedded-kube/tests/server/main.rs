@@ -10,6 +10,7 @@ mod kinds;
 mod kubectl;
 mod ownership;
 mod parts;
+mod pod_security;
 mod pods;
 mod policies;
 mod remote;

@@ -7,10 +7,12 @@ mod account;
 mod hooks;
 mod limits;
 mod matching;
+mod pod_security;
 mod policy;
 mod priority;
 mod quota;
 mod request;
+mod runtime;
 mod tolerations;
 mod usage;
 mod webhook;
@@ -94,6 +96,7 @@ fn fill_in(request: &Request<'_>, object: &mut Object, old: Option<&Object>) -> 
             account::admit(request.registry, request.resource, object)?;
             priority::admit(request.registry, request.resource, object)?;
             tolerations::admit(object);
+            runtime::admit(request.registry, request.resource, object)?;
         }
         Some(old) => {
             priority::keep(old, object);
@@ -140,11 +143,15 @@ pub fn check(request: &Request<'_>, objects: Objects<'_>, mut answers: Answers) 
     if let Some(new) = objects.new.filter(|_| main && (objects.old.is_none() || resource.table == "/persistentvolumeclaims")) {
         limits::check(registry, resource, new)?;
     }
+    pod_security::check(request, objects, &mut answers).map_err(|status| status.warned(&answers.warnings))?;
+    if let Some(pod) = objects.new.filter(|_| main && resource.table == "/pods" && objects.old.is_none()) {
+        runtime::check(registry, resource, pod)?;
+    }
     let hooks = registry.hooks();
     if !is_exempt(request) {
         let outcome = policy::validate(&hooks.validating, request, objects, &mut answers);
         let outcome = outcome.and_then(|()| webhook::validate(&hooks.validating_webhooks, request, objects, &mut answers));
-        outcome.map_err(|status| Status { warnings: std::mem::take(&mut answers.warnings), ..status })?;
+        outcome.map_err(|status| status.warned(&answers.warnings))?;
     }
     if let Some(new) = objects.new.filter(|_| main && resource.namespaced) {
         quota::charge(registry, resource, new, objects.old, request.dry_run)?;
