@@ -58,7 +58,7 @@ fn fields(value: &Value, of: &'static Struct) -> Vec<String> {
             Type::Message(name @ "meta/v1.ObjectMeta") => parts.extend(find(name).map(|inner| fields(held, inner)).unwrap_or_default()),
             _ => {
                 let name = names::name(of.name, field.name).map_or_else(|| go_name(field.name), str::to_owned);
-                parts.push(format!("\"{name}\":{}", typed(held, &field.ty, field.pointer)));
+                parts.push(format!("\"{name}\":{}", typed(held, &field.ty, field.pointer && !names::is_plain(of.name))));
             }
         }
     }

@@ -58,6 +58,11 @@ const ORDER: &[(&str, &str)] = &[
          seLinuxChangePolicy",
     ),
     (
+        "core/v1.PersistentVolumeSource",
+        "gcePersistentDisk awsElasticBlockStore hostPath glusterfs nfs rbd quobyte iscsi flexVolume cinder cephfs fc flocker azureFile \
+         vsphereVolume azureDisk photonPersistentDisk portworxVolume scaleIO local storageos csi",
+    ),
+    (
         "core/v1.VolumeSource",
         "hostPath emptyDir gcePersistentDisk awsElasticBlockStore gitRepo secret nfs iscsi glusterfs persistentVolumeClaim rbd quobyte \
          flexVolume cinder cephfs flocker downwardAPI fc azureFile configMap vsphereVolume azureDisk photonPersistentDisk projected \
@@ -77,4 +82,9 @@ pub fn name(of: &str, field: &str) -> Option<&'static str> {
 /// The fields of a struct in their order, where that is another one.
 pub fn order(of: &str) -> Option<impl Iterator<Item = &'static str>> {
     ORDER.iter().find(|(name, _)| *name == of).map(|(_, fields)| fields.split_whitespace())
+}
+
+/// Structs whose fields are no pointers internally although they are in JSON.
+pub fn is_plain(of: &str) -> bool {
+    matches!(of, "apps/v1.RollingUpdateDaemonSet" | "apps/v1.RollingUpdateDeployment")
 }

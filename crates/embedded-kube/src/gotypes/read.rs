@@ -1,6 +1,8 @@
 //! An object read as Go's JSON decoder reads it: field by field as they stand, the first misfit reported. Main function: [`read`].
 
 use super::{Field, Struct, Type, find};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use tiphys_apimachinery::quantity::Quantity;
 use tiphys_gocompat::json;
@@ -89,6 +91,15 @@ impl Reader {
                 if let Some(at) = base64_error(text) {
                     self.misfit.get_or_insert(WrongType::Base64(at));
                 }
+            }
+            (Type::Bytes, Value::Array(list)) => {
+                let element = Place { go: Some("uint8"), ..at };
+                let odd = list.iter().find(|v| !v.is_null() && v.as_u64().is_none_or(|n| n > 255));
+                if let Some(odd) = odd {
+                    return self.misfit(odd, &Type::Int32, element);
+                }
+                let bytes: Vec<u8> = list.iter().map(|v| u8::try_from(v.as_u64().unwrap_or(0)).unwrap_or(0)).collect();
+                *value = STANDARD.encode(bytes).into();
             }
             (Type::Time | Type::MicroTime, Value::String(text)) => return time_error(text, ty).map_or(Ok(()), |e| Err(WrongType::Time(e))),
             (Type::String | Type::Duration | Type::IntOrString, Value::String(_))

@@ -230,11 +230,13 @@ pub async fn delete(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
 
 /// Some kinds answer a delete with the object even when it is gone.
 fn returns_object(call: &Call<'_>) -> bool {
-    call.resource.group.is_empty()
-        && matches!(
-            call.resource.resource.as_str(),
-            "pods" | "services" | "serviceaccounts" | "persistentvolumes" | "persistentvolumeclaims" | "podtemplates" | "resourcequotas"
-        )
+    match (call.resource.group.as_str(), call.resource.resource.as_str()) {
+        ("", "pods" | "services" | "serviceaccounts" | "persistentvolumes" | "persistentvolumeclaims" | "podtemplates") => true,
+        ("", "resourcequotas") => true,
+        ("storage.k8s.io", resource) => resource != "csistoragecapacities",
+        ("resource.k8s.io", _) => call.resource.custom.is_none(),
+        _ => false,
+    }
 }
 
 fn success(call: &Call<'_>, deleted: &Deleted) -> Value {

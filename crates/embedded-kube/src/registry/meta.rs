@@ -329,7 +329,8 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object) {
     if resource.is("scheduling.k8s.io", "priorityclasses") {
         return;
     }
-    if annotations || old.0.keys().chain(new.0.keys()).any(differs) {
+    let labels = resource.is("discovery.k8s.io", "endpointslices") && old.labels() != new.labels();
+    if annotations || labels || old.0.keys().chain(new.0.keys()).any(differs) {
         let next = old.generation() + 1;
         new.metadata_mut().insert("generation".into(), next.into());
     }

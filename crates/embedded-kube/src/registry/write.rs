@@ -328,7 +328,7 @@ impl Registry {
             }
             None => (!applied && strategy::decides_on_update(resource)).then(|| new.clone()),
         };
-        sent.iter_mut().for_each(|sent| strategy::fill_in(resource, sent));
+        sent.iter_mut().for_each(|sent| strategy::as_sent(resource, sent));
         strategy::prepare_update(self, resource, old, &mut new, part)?;
         let mut warnings = strategy::validate(resource, &new, Some(old), part)?;
         if whole {
@@ -341,13 +341,15 @@ impl Registry {
         let gone = meta::is_finished(resource, &new);
         let sets_managers = !applied && fields::sets_managers(old, &new);
         let mut same = if applied { fields::same_but_times(old, &new) } else { !sets_managers && fields::same_but_managers(old, &new) };
-        same = same && !loses_fields(resource, &new, current);
-        if !applied && !same {
+same = same && !loses_fields(resource, &new, current);
+        let differs = !same || sent.as_ref().is_some_and(|sent| !fields::same_but_managers(old, sent));
+        if !applied && differs {
+            let unchanged = same;
             fields::track(self, resource, Some(old), sent.as_mut().unwrap_or(&mut new), part, options);
             if let Some(managers) = sent.as_ref().and_then(|sent| sent.metadata("managedFields")) {
                 new.metadata_mut().insert("managedFields".into(), managers.clone());
             }
-            same = sets_managers && fields::same_but_times(old, &new);
+            same = (sets_managers || unchanged) && fields::same_but_times(old, &new);
         }
         if same && !gone {
             return Ok(Written { object: current.object(), stored: current.clone(), revision: 0, created: false, warnings });

@@ -27,6 +27,8 @@ use tiphys_apimachinery::{Gvk, Object, schema};
 pub const CLAIM_IN_USE: &str = "kubernetes.io/pvc-protection";
 pub const VOLUME_IN_USE: &str = "kubernetes.io/pv-protection";
 
+const CSR: &str = "certificates.k8s.io/certificatesigningrequests";
+
 /// Counts the changes of a DaemonSet's template.
 pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
@@ -196,8 +198,14 @@ pub fn share_labels(resource: &Resource, object: &mut Object) {
 
 /// What the server decides about a changed object.
 pub fn prepare_update(registry: &Registry, resource: &Resource, old: &Object, new: &mut Object, part: Part) -> Result<(), Status> {
+    if resource.table == CSR {
+        parts::prepare_request(part, old, new, &crate::registry::meta::timestamp(registry.now()));
+    }
     if part == Part::Status || part == Part::Finalize {
         fill_in(resource, new);
+        if let Some(count) = old.annotation(TEMPLATE_GENERATION).filter(|_| resource.table == "apps/daemonsets") {
+            new.set_annotation(TEMPLATE_GENERATION, count);
+        }
         let first_phase = match resource.table.as_str() {
             "/persistentvolumes" | "/persistentvolumeclaims" => "Pending",
             "/namespaces" => "Active",
@@ -353,7 +361,17 @@ pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part
 
 /// Whether the server changes such objects beyond defaults when they are updated.
 pub fn decides_on_update(resource: &Resource) -> bool {
-    matches!(resource.table.as_str(), "/services" | "/persistentvolumes")
+    let tables = ["/services", "/persistentvolumes", "/persistentvolumeclaims", "/namespaces", "apps/daemonsets", CSR];
+    tables.contains(&resource.table.as_str())
+}
+
+/// Makes the object that was sent the one whose fields its sender owns: with defaults, before the server decides anything.
+pub fn as_sent(resource: &Resource, sent: &mut Object) {
+    fill_in(resource, sent);
+    // Internally the count is a number, and so never absent.
+    if resource.table == "apps/daemonsets" && sent.annotation(TEMPLATE_GENERATION).is_none() {
+        sent.set_annotation(TEMPLATE_GENERATION, "0");
+    }
 }
 
 /// Kinds whose updates must say which version they replace.

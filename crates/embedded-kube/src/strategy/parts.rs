@@ -50,10 +50,40 @@ fn resize(sent: &Object, new: &mut Object, list: &str) {
     }
 }
 
+/// A certificate request stays what it was asked for; conditions get their times.
+pub fn prepare_request(part: Part, old: &Object, new: &mut Object, now: &str) {
+    if let Some(spec) = old.0.get("spec").cloned() {
+        new.0.insert("spec".into(), spec);
+    }
+    let before = old.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let Some(conditions) = new.0.get_mut("status").and_then(|s| s.get_mut("conditions")).and_then(Value::as_array_mut) else { return };
+    if part == Part::Main {
+        return;
+    }
+    for kind in ["Approved", "Denied"].iter().filter(|_| part == Part::Status) {
+        let was: Vec<&Value> = before.iter().filter(|c| c["type"] == *kind).collect();
+        let mut is: Vec<&mut Value> = conditions.iter_mut().filter(|c| c["type"] == *kind).collect();
+        if was.len() == is.len() {
+            is.iter_mut().zip(was).for_each(|(is, was)| **is = was.clone());
+        }
+    }
+    for condition in conditions.iter_mut() {
+        let same = before.iter().find(|c| c["type"] == condition["type"] && c["status"] == condition["status"]);
+        let since = same.and_then(|c| c["lastTransitionTime"].as_str()).unwrap_or(now);
+        for (field, time) in [("lastUpdateTime", now), ("lastTransitionTime", since)] {
+            if condition[field].is_null() {
+                condition[field] = time.into();
+            }
+        }
+    }
+}
+
 /// Debug containers come and never go or change.
 pub fn check(part: Part, new: &Object, old: &Object) -> Vec<Cause> {
-    if part != Part::Ephemeral {
-        return Vec::new();
+    match part {
+        Part::Ephemeral => {}
+        Part::Approval => return super::validate::decision(new, old),
+        _ => return Vec::new(),
     }
     let list = |o: &Object| o.pointer("/spec/ephemeralContainers").and_then(Value::as_array).cloned().unwrap_or_default();
     let (new_list, old_list) = (list(new), list(old));

@@ -38,9 +38,9 @@ pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
             age(),
         ],
         "apps/controllerrevisions" => {
-            let owner =
-                o.controller_of().map_or(NONE.to_owned(), |c| format!("{}.{}/{}", c.kind.to_lowercase(), group_of(&c.api_version), c.name));
-            vec![name(), owner.into(), shown(o.0.get("revision"), "0").into(), age()]
+            let group = |c: &str| Some(group_of(c)).filter(|g| !g.is_empty()).map(|g| format!(".{g}")).unwrap_or_default();
+            let owner = o.controller_of().map(|c| format!("{}{}/{}", c.kind.to_lowercase(), group(&c.api_version), c.name));
+            vec![name(), owner.unwrap_or_else(|| NONE.to_owned()).into(), number(o, "/revision").into(), age()]
         }
         "/podtemplates" => {
             let (names, images) = containers(o, "/template/spec");

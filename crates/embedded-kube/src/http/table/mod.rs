@@ -38,15 +38,18 @@ impl Include {
 /// A `Table` of objects. `meta` is its list metadata.
 pub fn table(resource: &Resource, items: &[Arc<Stored>], meta: Value, include: Include, now: Timestamp) -> Value {
     let rows: Vec<Value> = items.iter().map(|stored| row(resource, &stored.object(), include, now)).collect();
+    // The rows of kinds without columns of their own are made one by one, and so are not there when there are none.
+    let plain = resource.custom.is_none() && columns::of(&resource.table).ends_with(":date");
+    let rows = if plain && rows.is_empty() { Value::Null } else { rows.into() };
     with_rows(resource, meta, rows)
 }
 
 /// A `Table` of one object that is not stored.
 pub fn of_object(resource: &Resource, object: &Object, meta: Value, include: Include, now: Timestamp) -> Value {
-    with_rows(resource, meta, vec![row(resource, object, include, now)])
+    with_rows(resource, meta, vec![row(resource, object, include, now)].into())
 }
 
-fn with_rows(resource: &Resource, meta: Value, rows: Vec<Value>) -> Value {
+fn with_rows(resource: &Resource, meta: Value, rows: Value) -> Value {
     let definitions = definitions(resource);
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "columnDefinitions": definitions, "rows": rows})
 }

@@ -73,12 +73,12 @@ pub fn apply(table: &str, object: &mut Object) {
         "/persistentvolumes" => {
             let spec = spec(object);
             set_text(spec, "persistentVolumeReclaimPolicy", "Retain");
-            set_text(spec, "volumeMode", "Filesystem");
+            set(spec, "volumeMode", "Filesystem");
             if let Some(host) = map_at(spec, "hostPath") {
                 set(host, "type", "");
             }
         }
-        "/persistentvolumeclaims" => set_text(spec(object), "volumeMode", "Filesystem"),
+        "/persistentvolumeclaims" => set(spec(object), "volumeMode", "Filesystem"),
         "/endpoints" => {
             for subset in each(&mut object.0, "subsets") {
                 each(subset, "ports").for_each(|port| set_text(port, "protocol", "TCP"));
@@ -106,16 +106,16 @@ pub fn apply(table: &str, object: &mut Object) {
         }
         "networking.k8s.io/networkpolicies" => network_policy(spec(object)),
         "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings" => binding(object),
-        "scheduling.k8s.io/priorityclasses" => set_text(&mut object.0, "preemptionPolicy", "PreemptLowerPriority"),
+        "scheduling.k8s.io/priorityclasses" => set(&mut object.0, "preemptionPolicy", "PreemptLowerPriority"),
         "/limitranges" => each(spec(object), "limits").filter(|l| is(l, "type", "Container")).for_each(limit),
         "storage.k8s.io/csidrivers" => csi_driver(spec(object)),
         "storage.k8s.io/storageclasses" => {
-            set_text(&mut object.0, "reclaimPolicy", "Delete");
-            set_text(&mut object.0, "volumeBindingMode", "Immediate");
+            set(&mut object.0, "reclaimPolicy", "Delete");
+            set(&mut object.0, "volumeBindingMode", "Immediate");
         }
         "admissionregistration.k8s.io/validatingadmissionpolicies" | "admissionregistration.k8s.io/mutatingadmissionpolicies" => {
             let spec = spec(object);
-            set_text(spec, "failurePolicy", "Fail");
+            set(spec, "failurePolicy", "Fail");
             map_at(spec, "matchConstraints").into_iter().for_each(match_resources);
         }
         "admissionregistration.k8s.io/validatingadmissionpolicybindings"
@@ -179,7 +179,7 @@ fn service(spec: &mut Map<String, Value>) {
         set_text(spec, "externalTrafficPolicy", "Cluster");
     }
     if external || is(spec, "type", "ClusterIP") {
-        set_text(spec, "internalTrafficPolicy", "Cluster");
+        set(spec, "internalTrafficPolicy", "Cluster");
     }
     if is(spec, "type", "LoadBalancer") {
         set(spec, "allocateLoadBalancerNodePorts", true);
@@ -267,11 +267,11 @@ fn pod_networks(spec: &mut Map<String, Value>) {
 
 /// Which requests an admission policy is for.
 fn match_resources(to: &mut Map<String, Value>) {
-    set_text(to, "matchPolicy", "Equivalent");
+    set(to, "matchPolicy", "Equivalent");
     set(to, "namespaceSelector", json!({}));
     set(to, "objectSelector", json!({}));
     for list in ["resourceRules", "excludeResourceRules"] {
-        each(to, list).for_each(|rule| set_text(rule, "scope", "*"));
+        each(to, list).for_each(|rule| set(rule, "scope", "*"));
     }
 }
 
@@ -311,15 +311,15 @@ fn priority_level(spec: &mut Map<String, Value>) {
 
 fn webhooks(object: &mut Object, mutating: bool) {
     for hook in each(&mut object.0, "webhooks") {
-        set_text(hook, "failurePolicy", "Fail");
-        set_text(hook, "matchPolicy", "Equivalent");
+        set(hook, "failurePolicy", "Fail");
+        set(hook, "matchPolicy", "Equivalent");
         set(hook, "namespaceSelector", json!({}));
         set(hook, "objectSelector", json!({}));
         set(hook, "timeoutSeconds", 10);
         if mutating {
-            set_text(hook, "reinvocationPolicy", "Never");
+            set(hook, "reinvocationPolicy", "Never");
         }
-        each(hook, "rules").for_each(|rule| set_text(rule, "scope", "*"));
+        each(hook, "rules").for_each(|rule| set(rule, "scope", "*"));
         if let Some(service) = map_at(hook, "clientConfig").and_then(|c| map_at(c, "service")) {
             set(service, "port", 443);
         }

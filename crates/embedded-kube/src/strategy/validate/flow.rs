@@ -221,5 +221,8 @@ pub fn status(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
 pub fn controller_revision(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     At::of(object, old, "revision").check(&[Check::AtLeast(0)], causes);
     let data = At::of(object, old, "data");
+    if old.is_none() && !data.value.is_object() {
+        causes.push(data.required(if data.is_null() { "data is mandatory" } else { "data must be a valid JSON object" }));
+    }
     causes.extend(data.is_changed().then(|| data.invalid_as(data.value.clone(), "field is immutable")));
 }

@@ -3,6 +3,7 @@
 //! Main function: [`check`]. It collects causes; it changes nothing.
 
 mod autoscaling;
+mod certificates;
 mod data;
 mod endpoints;
 mod flow;
@@ -61,6 +62,7 @@ fn check_status(resource: &Resource, object: &Object, old: Option<&Object>, caus
         "/nodes" => policy::node_update(object, old, causes),
         "policy/poddisruptionbudgets" => policy::disruption_status(object, old, causes),
         "autoscaling/horizontalpodautoscalers" => autoscaling::autoscaler_status(object, old, causes),
+        "certificates.k8s.io/certificatesigningrequests" => certificates::request(object, old, Part::Status, causes),
         "networking.k8s.io/ingresses" => network::load_balancer(&At::of(object, old, "status").get("loadBalancer.ingress"), false, causes),
         _ => {}
     }
@@ -108,6 +110,7 @@ fn check_main(resource: &Resource, object: &Object, old: Option<&Object>, part: 
         "resource.k8s.io/resourceclaimtemplates" if spec.is_changed() => {
             causes.push(spec.invalid_struct("resource/v1.ResourceClaimTemplateSpec", "field is immutable"));
         }
+        "certificates.k8s.io/certificatesigningrequests" => certificates::request(object, old, part, causes),
         "flowcontrol.apiserver.k8s.io/flowschemas" => flow::schema(object, old, causes),
         "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations" => flow::priority_level(object, old, causes),
         "apps/controllerrevisions" => flow::controller_revision(object, old, causes),
@@ -119,6 +122,13 @@ fn check_main(resource: &Resource, object: &Object, old: Option<&Object>, part: 
         "storage.k8s.io/volumeattributesclasses" => storage::attributes_class(object, old, causes),
         _ => {}
     }
+}
+
+/// What is wrong with the decision about a certificate request.
+pub fn decision(object: &Object, old: &Object) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    certificates::request(object, Some(old), Part::Approval, &mut causes);
+    causes
 }
 
 /// What is wrong with the metadata of an object inside an object.

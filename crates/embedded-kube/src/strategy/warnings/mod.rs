@@ -55,6 +55,12 @@ pub fn of(resource: &Resource, object: &Object, old: Option<&Object>, part: Part
                 block.get("except").items().iter().for_each(|e| out.extend(formats::cidr_warning(&e.path, e.text())));
             }
         }
+        "/endpoints" if object.label("endpoints.kubernetes.io/managed-by") != Some("endpoint-controller") => {
+            for subset in At::of(object, old, "subsets").items() {
+                let addresses = ["addresses", "notReadyAddresses"].map(|list| subset.get(list).items());
+                addresses.iter().flatten().for_each(|a| out.extend(formats::ip_warning(&a.get("ip").path, a.get("ip").text())));
+            }
+        }
         "discovery.k8s.io/endpointslices" => of_slice(object, old, &mut out),
         _ => {
             let own = Value::Object(object.0.clone());
