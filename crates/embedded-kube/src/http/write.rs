@@ -97,6 +97,10 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
 /// A certificate request says who asks; that is not left to the one who asks.
 fn requested_by(call: &Call<'_>, object: &mut Object) {
     let user = call.user().to_json();
+    if object.0.get("spec").is_some_and(|spec| !spec.is_object() && !spec.is_null()) {
+        // It is refused when it is read.
+        return;
+    }
     let spec = tiphys_apimachinery::object::map_entry(&mut object.0, "spec");
     for field in ["username", "uid", "groups", "extra"] {
         match user.get(field) {

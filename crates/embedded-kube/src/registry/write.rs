@@ -341,7 +341,7 @@ impl Registry {
         let gone = meta::is_finished(resource, &new);
         let sets_managers = !applied && fields::sets_managers(old, &new);
         let mut same = if applied { fields::same_but_times(old, &new) } else { !sets_managers && fields::same_but_managers(old, &new) };
-same = same && !loses_fields(resource, &new, current);
+        same = same && !loses_fields(resource, &new, current);
         let differs = !same || sent.as_ref().is_some_and(|sent| !fields::same_but_managers(old, sent));
         if !applied && differs {
             let unchanged = same;

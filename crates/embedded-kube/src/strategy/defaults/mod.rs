@@ -259,8 +259,9 @@ fn binding(object: &mut Object) {
 fn pod_networks(spec: &mut Map<String, Value>) {
     let first = spec.get("podCIDRs").and_then(|list| list.get(0)).cloned();
     match (first, spec.get("podCIDR").filter(|n| *n != "").cloned()) {
-        (Some(first), _) => drop(spec.insert("podCIDR".into(), first)),
-        (None, Some(network)) => drop(spec.insert("podCIDRs".into(), json!([network]))),
+        (Some(first), None) => drop(spec.insert("podCIDR".into(), first)),
+        // Older clients know only the one network.
+        (first, Some(network)) if first.as_ref() != Some(&network) => drop(spec.insert("podCIDRs".into(), json!([network]))),
         _ => {}
     }
 }

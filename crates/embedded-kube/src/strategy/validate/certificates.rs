@@ -47,7 +47,7 @@ pub fn request(object: &Object, old: Option<&Object>, part: Part, causes: &mut V
     let (spec, status) = (At::of(object, old, "spec"), At::of(object, old, "status"));
     let text = spec.get("request");
     if let Some(why) = request_error(&text) {
-        causes.push(text.invalid(why));
+        causes.push(text.invalid_as(text.value.clone(), why));
     }
     usages(&spec.get("usages"), causes);
     let signer = spec.get("signerName");

@@ -91,7 +91,7 @@ fn validation(at: &At<'_>, scope: &Scope, causes: &mut Vec<Cause>) {
     if message.text().trim().contains('\n') {
         causes.push(message.invalid("must not contain line breaks"));
     }
-    one_of(&reason, &["Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized"], causes);
+    one_of(&reason, &["Forbidden", "Invalid", "RequestEntityTooLarge"], causes);
 }
 
 /// The names that a policy gives to values, in order.
