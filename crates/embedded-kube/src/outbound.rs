@@ -217,7 +217,9 @@ fn wrong_name(presented: &[String], host: &str) -> String {
 }
 
 /// What an HTTP status says where no better answer came.
-pub fn refused(code: u16, text: &str) -> String {
+pub fn refused(code: u16, media: &str, text: &str) -> String {
+    // Only text is repeated.
+    let text = if media.is_empty() || media.starts_with("text/") { text } else { "unknown" };
     match code {
         400 => "the server rejected our request for an unknown reason".to_owned(),
         401 => "the server has asked for the client to provide credentials".to_owned(),

@@ -6,6 +6,7 @@ use super::{Resource, Subresource};
 use crate::cel::rules::Compiled;
 use crate::structural::Node;
 use serde_json::Value;
+use std::sync::Arc;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::schema::{self, Schema};
 
@@ -26,8 +27,17 @@ pub struct Custom {
     pub selectable_fields: Vec<String>,
     /// Set for deprecated versions: the warning.
     pub deprecation: Option<String>,
-    /// Where objects of other versions would be converted; it is not asked.
-    pub webhook: Option<String>,
+    /// Who converts objects of other versions; without it they only change their `apiVersion`.
+    pub conversion: Option<Arc<Conversion>>,
+}
+
+/// A webhook for conversions.
+#[derive(Debug)]
+pub struct Conversion {
+    /// `clientConfig` as written.
+    pub config: Value,
+    /// Of `ConversionReview`.
+    pub versions: Vec<String>,
 }
 
 /// An additional printer column.
@@ -71,9 +81,13 @@ pub fn resources(definition: &Object) -> Vec<Resource> {
     let storage = versions.iter().find(|v| v["storage"] == true).map(|v| text(v, "name")).unwrap_or_default();
     let mut served: Vec<&Value> = versions.iter().filter(|v| v["served"] == true).collect();
     served.sort_by_key(|v| std::cmp::Reverse(version_priority(v["name"].as_str().unwrap_or(""))));
+    let conversion = (spec["conversion"]["strategy"] == "Webhook").then(|| {
+        let webhook = &spec["conversion"]["webhook"];
+        Arc::new(Conversion { config: webhook["clientConfig"].clone(), versions: words(webhook.get("conversionReviewVersions")) })
+    });
     let deleting = definition.deletion_timestamp().is_some();
     let kind = text(names, "kind");
-    let read = |version: &Value| std::sync::Arc::new(custom(version, deprecation(spec, &kind, version)));
+    let read = |version: &Value| Arc::new(custom(version, deprecation(spec, &kind, version), conversion.clone()));
     let stored_as = versions.iter().find(|v| v["storage"] == true).map(read);
     let of = |version: &Value| match &stored_as {
         Some(stored) if version["storage"] == true => stored.clone(),
@@ -87,7 +101,7 @@ pub fn resources(definition: &Object) -> Vec<Resource> {
     list
 }
 
-fn resource(spec: &Value, names: &Value, version: &Value, storage: &str, custom: std::sync::Arc<Custom>) -> Resource {
+fn resource(spec: &Value, names: &Value, version: &Value, storage: &str, custom: Arc<Custom>) -> Resource {
     let kind = text(names, "kind");
     let or = |value: String, default: String| if value.is_empty() { default } else { value };
     let group = text(spec, "group");
@@ -149,7 +163,7 @@ fn deprecation(spec: &Value, kind: &str, version: &Value) -> Option<String> {
     Some(format!("{group}/{name} {kind} is deprecated{instead}"))
 }
 
-fn custom(version: &Value, deprecation: Option<String>) -> Custom {
+fn custom(version: &Value, deprecation: Option<String>, conversion: Option<Arc<Conversion>>) -> Custom {
     let raw = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or(Value::Null);
     let schema = schema::crd::from_structural(&raw)
         .inspect_err(|error| tracing::warn!(%error, "the schema of a CustomResourceDefinition cannot be used"))
@@ -176,7 +190,7 @@ fn custom(version: &Value, deprecation: Option<String>) -> Custom {
         node,
         rules,
         deprecation,
-        webhook: None,
+        conversion,
         raw,
         columns: columns.unwrap_or_default(),
         scale,

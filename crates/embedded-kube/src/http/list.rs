@@ -58,7 +58,8 @@ struct Page {
 pub fn list(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let form = negotiate::form(&call.parts.headers)?;
     let filter = Filter::from_query(&call.query, &call.resource, &call.query.list_problems())?;
-    let page = page(call, &filter)?;
+    let mut page = page(call, &filter)?;
+    page.items = call.registry().as_served(&call.resource, page.items)?;
     let mut meta = json!({"resourceVersion": page.revision.to_string()});
     if let Some(token) = &page.next {
         meta["continue"] = token.as_str().into();

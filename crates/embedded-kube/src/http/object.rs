@@ -45,6 +45,8 @@ pub fn check_not_ahead(registry: &Registry, asked: u64) -> Result<(), Status> {
 
 /// An object with the given code.
 pub fn respond(call: &Call<'_>, stored: &Arc<Stored>, code: StatusCode) -> Result<Response<Body>, Status> {
+    let served = call.registry().as_served(&call.resource, vec![stored.clone()])?;
+    let stored = served.first().unwrap_or(stored);
     let mut response = match negotiate::form(&call.parts.headers)? {
         Form::Object | Form::GroupDiscovery => bytes_response(bytes(&call.resource, stored)),
         Form::MetadataList => return Err(negotiate::wrong_number(&call.resource, false)),

@@ -221,6 +221,11 @@ impl Printer {
     }
 
     fn event(&mut self, word: &str, stored: &Arc<Stored>) -> Bytes {
+        let served = match self.registry.as_served(&self.resource, vec![stored.clone()]) {
+            Ok(served) => served,
+            Err(status) => return line("ERROR", &to_bytes(&status.to_json())),
+        };
+        let stored = served.first().unwrap_or(stored);
         match self.form {
             Form::Object | Form::GroupDiscovery => line(word, &object::bytes(&self.resource, stored)),
             Form::Metadata | Form::MetadataList => line(word, &to_bytes(&object::metadata_only(&self.resource, &stored.object()))),

@@ -65,7 +65,8 @@ async fn carried_out<T: Send + 'static>(
     work: impl FnOnce(&Registry) -> Result<T, Status> + Send + 'static,
 ) -> Result<T, Status> {
     let registry = call.registry().clone();
-    if !registry.hooks().calls_out() {
+    let converts = call.resource.custom.as_ref().is_some_and(|custom| custom.conversion.is_some());
+    if !converts && !registry.hooks().calls_out() {
         return work(&registry);
     }
     tokio::task::spawn_blocking(move || work(&registry)).await.map_err(Status::internal)?
@@ -285,5 +286,6 @@ pub async fn delete_collection(call: &Call<'_>, incoming: Body) -> Result<Respon
         }
     }
     call.registry().durable(last).await?;
+    let gone = call.registry().as_served(&call.resource, gone)?;
     Ok(super::list::objects(&call.resource, &serde_json::json!({"resourceVersion": call.registry().revision().to_string()}), &gone))
 }

@@ -1,7 +1,8 @@
 //! Between the version of a request and the version objects are stored in. Main functions: [`to_storage`], [`from_storage`].
 //!
-//! Custom resources only change their `apiVersion` (the strategy `None`); what the schema of the other version does not have is lost on
-//! the way, and what it has as default comes. Of the built-in kinds HorizontalPodAutoscaler and Event have two forms.
+//! Custom resources of which no webhook converts only change their `apiVersion` (the strategy `None`); what the schema of the other
+//! version does not have is lost on the way, and what it has as default comes. Of the built-in kinds HorizontalPodAutoscaler and Event
+//! have two forms.
 
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::gotypes;
@@ -59,7 +60,7 @@ pub fn rename_version(to: &Resource, object: &mut Object) {
 }
 
 /// Makes a custom object one of a schema. Defaults come when it is read from the store.
-fn fit(object: &mut Object, node: &Node, with_defaults: bool) {
+pub fn fit(object: &mut Object, node: &Node, with_defaults: bool) {
     let mut value = std::mem::take(object).into_value();
     shape::prune(&mut value, node);
     shape::drop_nulls(&mut value, Some(node));

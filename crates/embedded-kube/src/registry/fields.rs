@@ -78,13 +78,14 @@ fn disown_zero(resource: &Resource, object: &mut Object, options: &ApplyOptions<
 
 /// The versions of a kind that are served now.
 struct Served<'r> {
+    registry: &'r Registry,
     catalog: Arc<Catalog>,
     resource: &'r Resource,
 }
 
 impl<'r> Served<'r> {
-    fn of(registry: &Registry, resource: &'r Resource) -> Self {
-        Self { catalog: registry.catalog(), resource }
+    fn of(registry: &'r Registry, resource: &'r Resource) -> Self {
+        Self { registry, catalog: registry.catalog(), resource }
     }
 
     fn find(&self, api_version: &str) -> Option<&Resource> {
@@ -106,11 +107,10 @@ impl Versions for Served<'_> {
         };
         let mut object = object.clone();
         if object.api_version() != api_version {
-            if to.custom.is_some() {
+            if to.custom.as_ref().is_some_and(|custom| custom.conversion.is_none()) {
                 convert::rename_version(to, &mut object);
             } else {
-                convert::to_storage(from, &mut object);
-                convert::from_storage(to, &mut object);
+                self.registry.between(from, to, &mut object).map_err(|status| status.message)?;
             }
         }
         Ok(Some((object, to.ty())))

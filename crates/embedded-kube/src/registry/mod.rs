@@ -4,6 +4,7 @@
 //! Methods do not block on the disk: await [`Registry::durable`] with the returned revision before telling a client it is done.
 
 pub mod commit;
+mod conversion;
 pub mod convert;
 mod fields;
 pub mod meta;

@@ -1,7 +1,7 @@
 //! Delete: at once, or by marking and leaving the rest to finalizers, dependents and grace periods.
 
 use super::options::{DeleteOptions, Deleted, Propagation};
-use super::{Registry, Stored, convert, meta};
+use super::{Registry, Stored, meta};
 use crate::catalog::Resource;
 use crate::status::Status;
 use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
@@ -57,7 +57,7 @@ impl Registry {
     /// What policies have to say about a delete. The collectors of this server are not asked twice.
     fn admit_delete(&self, resource: &Arc<Resource>, old: &Object, options: &DeleteOptions) -> Result<Vec<String>, Status> {
         let mut seen = old.clone();
-        convert::from_storage(resource, &mut seen);
+        self.from_storage(resource, &mut seen)?;
         let at = (old.namespace(), if options.of_many { "" } else { old.name() });
         let request = Request::new(self, resource, Operation::Delete, at, (options.dry_run, &options.sender));
         let mut answers = Answers::default();

@@ -112,7 +112,7 @@ impl Registry {
     }
 
     fn commit_new(&self, resource: &Arc<Resource>, mut object: Object, dry_run: bool) -> Result<Written, Status> {
-        convert::as_stored(resource, &mut object);
+        self.as_stored(resource, &mut object)?;
         let storage = self.storage_resource(resource);
         let mut state = self.lock();
         if let Some(existing) = state.get(&resource.table, object.namespace(), object.name()) {
@@ -214,7 +214,7 @@ impl Registry {
                 return Err(Status::modified(&resource.group, &resource.resource, object.name()));
             }
             let mut old = (*current.object()).clone();
-            convert::from_storage(resource, &mut old);
+            self.from_storage(resource, &mut old)?;
             match self.settle(resource, &current, (&old, object.clone()), part, options, false) {
                 Err(Refused::Race) if asked.is_none() => {}
                 Err(Refused::Race) => return Err(Status::modified(&resource.group, &resource.resource, object.name())),
@@ -241,7 +241,7 @@ impl Registry {
                 },
             };
             let mut old = (*current.object()).clone();
-            convert::from_storage(&resource, &mut old);
+            self.from_storage(&resource, &mut old)?;
             let (mut new, applied) = match patch {
                 Patch::Apply(config) => (self.apply_to(&resource, Some(&old), config, part, options)?, true),
                 other => (patches::patched(&resource, &old, other)?, false),
@@ -354,7 +354,7 @@ impl Registry {
         if same && !gone {
             return Ok(Written { object: current.object(), stored: current.clone(), revision: 0, created: false, warnings });
         }
-        convert::as_stored(resource, &mut new);
+        self.as_stored(resource, &mut new)?;
         let storage = self.storage_resource(resource);
         let mut state = self.lock();
         let unchanged = state.get(&resource.table, old.namespace(), old.name()).is_some_and(|now| Arc::ptr_eq(now, current));
@@ -375,7 +375,7 @@ impl Registry {
 
 /// What only the stored version has is lost by a write in another one, even if that changes nothing it can see.
 fn loses_fields(resource: &Resource, new: &Object, current: &Stored) -> bool {
-    if resource.custom.is_none() || resource.is_storage() {
+    if resource.custom.as_ref().is_none_or(|custom| custom.conversion.is_some()) || resource.is_storage() {
         return false;
     }
     let mut kept = new.clone();

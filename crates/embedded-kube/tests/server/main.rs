@@ -2,6 +2,7 @@
 
 mod api;
 mod auth;
+mod conversion;
 mod custom;
 mod durability;
 mod edge;

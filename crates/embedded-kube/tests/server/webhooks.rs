@@ -15,13 +15,13 @@ use tokio_rustls::TlsAcceptor;
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps?dryRun=All";
 
 /// An authority and the certificate that it gave to 127.0.0.1.
-struct Pki {
-    ca: String,
+pub struct Pki {
+    pub ca: String,
     certificate: rcgen::Certificate,
     key: KeyPair,
 }
 
-fn pki(name: &str) -> Pki {
+pub fn pki(name: &str) -> Pki {
     let mut authority = CertificateParams::new(Vec::<String>::new()).expect("no names");
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     authority.distinguished_name.push(DnType::CommonName, name);
@@ -48,6 +48,17 @@ fn slim(object: &Value) -> Value {
 /// The answer to a review: status, media type, text; nothing to hang up.
 async fn answer(behaviours: &Value, path: &str, review: &Value) -> Option<(u16, &'static str, String)> {
     let (name, query) = path.trim_start_matches('/').split_once('?').unwrap_or((path, ""));
+    if review["kind"] == "ConversionReview" {
+        if name == "h500" {
+            return Some((500, "application/json", "boom".to_owned()));
+        }
+        let kind = if name == "wrongreview" { "Pod2" } else { "ConversionReview" };
+        let mut value = json!({"kind": kind, "apiVersion": review["apiVersion"]});
+        if let Some(response) = crate::conversion::converted(name, review) {
+            value["response"] = response;
+        }
+        return Some((200, "application/json", value.to_string()));
+    }
     let behaviour = match name {
         "echo" => {
             let mut request = review["request"].clone();
@@ -81,7 +92,7 @@ async fn answer(behaviours: &Value, path: &str, review: &Value) -> Option<(u16, 
 }
 
 /// Serves one request of each connection, on a thread of its own; gives the port.
-fn serve(pki: &Pki, behaviours: Value) -> u16 {
+pub fn serve(pki: &Pki, behaviours: Value) -> u16 {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(pki.key.serialize_der()));
     let config = rustls::ServerConfig::builder_with_provider(provider)
@@ -162,7 +173,7 @@ fn configuration(case: &Value, port: u16, good: &Pki, other: &Pki) -> Value {
 }
 
 /// Without what differs each time: the port, and uids (eight hexadecimal digits and a dash).
-fn normal(text: &str, port: u16) -> String {
+pub fn normal(text: &str, port: u16) -> String {
     let text = same_names(&text.replace(&format!(":{port}/"), ":PORT/"));
     match text.split_once("response.uid=\"") {
         Some((before, rest)) => format!("{before}response.uid=\"UID{}", rest.trim_start_matches(|c| c != '"')),

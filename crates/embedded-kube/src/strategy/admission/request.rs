@@ -3,7 +3,8 @@
 use crate::auth::{Attributes, Policy, UserInfo};
 use crate::catalog::Resource;
 use crate::cel::authz::{Judge, Question};
-use crate::registry::{Registry, Sender, convert};
+use crate::registry::{Registry, Sender};
+use crate::status::Status;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 use tiphys_apimachinery::{Gvk, Object};
@@ -141,13 +142,18 @@ impl<'a> Request<'a> {
     }
 
     /// The object in the version of another resource that is the same.
-    pub fn convert(&self, object: &Object, to: &Arc<Resource>) -> Object {
+    pub fn convert(&self, object: &Object, to: &Arc<Resource>) -> Result<Object, Status> {
         let mut object = object.clone();
         if !Arc::ptr_eq(self.resource, to) && self.kind == self.resource.gvk() {
-            convert::to_storage(self.resource, &mut object);
-            convert::from_storage(to, &mut object);
+            self.registry.between(self.resource, to, &mut object)?;
         }
-        object
+        Ok(object)
+    }
+
+    /// Both objects, new and old, in that version.
+    pub fn convert_all(&self, objects: Objects<'_>, to: &Arc<Resource>) -> Result<[Option<Object>; 2], Status> {
+        let [new, old] = [objects.new, objects.old].map(|o| o.map(|o| self.convert(o, to)).transpose());
+        Ok([new?, old?])
     }
 
     /// The kind of the objects when the request is seen as one of this resource.

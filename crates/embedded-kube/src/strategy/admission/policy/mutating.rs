@@ -44,8 +44,8 @@ pub fn mutate(policies: &[Bound], request: &Request<'_>, object: &mut Object, ol
         invocations.extend(invoked(bound, request, Objects { new: Some(object), old }, &mut problems));
     }
     for Invocation { policy, binding, matched, param } in invocations {
-        let mut seen = request.convert(object, &matched);
-        let seen_old = old.map(|old| request.convert(old, &matched));
+        let mut seen = request.convert(object, &matched)?;
+        let seen_old = old.map(|old| request.convert(old, &matched)).transpose()?;
         let mut note = |message: String| {
             if policy.fails() {
                 let message = format!("policy '{}' with binding '{}' denied request: {message}", policy.name, binding.name());
@@ -73,7 +73,10 @@ pub fn mutate(policies: &[Bound], request: &Request<'_>, object: &mut Object, ol
             }
         }
         let same = Arc::ptr_eq(&matched, request.resource);
-        *object = if same { seen } else { back(request, &seen, &matched) };
+        if !same {
+            request.registry.between(&matched, request.resource, &mut seen)?;
+        }
+        *object = seen;
     }
     let Some(first) = problems.first() else { return Ok(*object != before) };
     let mut status = refusal(request, Objects { new: Some(object), old }, "admission request denied by policy");
@@ -124,14 +127,6 @@ fn invoked<'a>(bound: &'a Bound, request: &Request<'_>, objects: Objects<'_>, pr
         }
     }
     all
-}
-
-/// The object in the version that the request has.
-fn back(request: &Request<'_>, seen: &Object, matched: &Arc<Resource>) -> Object {
-    let mut object = seen.clone();
-    crate::registry::convert::to_storage(matched, &mut object);
-    crate::registry::convert::from_storage(request.resource, &mut object);
-    object
 }
 
 /// A list of `JSONPatch{}` carried out. A test that fails leaves the object as it was.

@@ -64,7 +64,10 @@ fn one(bound: &Bound, request: &Request<'_>, objects: Objects<'_>, denials: &mut
         Err(why) => return misconfigured(why, None),
         Ok(kind) => kind,
     };
-    let seen = [objects.new, objects.old].map(|o| o.map(|o| request.convert(o, &matched)));
+    let seen = match request.convert_all(objects, &matched) {
+        Err(status) => return misconfigured(format!("failed to convert object version: {status}"), None),
+        Ok(seen) => seen,
+    };
     let seen = Objects { new: seen[0].as_ref(), old: seen[1].as_ref() };
     let mut results = Vec::new();
     for binding in &bound.bindings {

@@ -8,7 +8,7 @@ use super::request::{Objects, Request};
 use super::{Answers, settled};
 use crate::catalog::Resource;
 use crate::outbound::{self, Answer, Endpoint, Post};
-use crate::registry::{convert, patch_refused};
+use crate::registry::patch_refused;
 use crate::status::Status;
 use review::{Review, Verdict};
 use serde_json::Value;
@@ -62,7 +62,7 @@ impl Hook {
     /// The resource under which the hook wants to see the request, if it does.
     fn wants(&self, request: &Request<'_>, objects: Objects<'_>) -> Result<Option<Arc<Resource>>, Status> {
         let Some(matched) = matches(request, objects, &self.spec, "rules").map_err(Status::internal)? else { return Ok(None) };
-        let [new, old] = [objects.new, objects.old].map(|o| o.map(|o| request.convert(o, &matched)));
+        let [new, old] = request.convert_all(objects, &matched)?;
         let seen = Objects { new: new.as_ref(), old: old.as_ref() };
         let meant = Run::new(&self.conditions, request, seen, &matched, None).is_meant();
         let refused = |why: String| Status::forbidden(&request.resource.group, &request.resource.resource, request.name, &why);
@@ -74,7 +74,7 @@ impl Hook {
             let why = format!("admission webhook \"{}\" does not support dry run", self.name);
             return Err(Status::bad_request(why).into());
         }
-        let review = Review::new(request, objects, matched, &self.spec["admissionReviewVersions"]).map_err(Failed::Call)?;
+        let review = Review::new(request, objects, matched, &self.spec["admissionReviewVersions"]).map_err(Failed::Call)??;
         let endpoint = Endpoint::read(request.registry, &self.spec["clientConfig"])
             .map_err(|why| Failed::Call(format!("could not get REST client: {why}")))?;
         let seconds = self.spec["timeoutSeconds"].as_u64().unwrap_or(10);
@@ -213,7 +213,7 @@ impl Hook {
         if verdict.patch_type != "JSONPatch" {
             return Err(Failed::Call(format!("unsupported patch type \"{}\"", verdict.patch_type)));
         }
-        let seen = request.convert(object, matched);
+        let seen = request.convert(object, matched)?;
         let told = |e: &PatchError| {
             let text = e.to_string();
             if text.is_empty() { patch_refused(e).message } else { text }
@@ -222,8 +222,7 @@ impl Hook {
         let patched = Object::from_value(patched).map_err(|e| Status::internal(e.to_string()))?;
         let mut next = settled(matched, patched)?;
         if !Arc::ptr_eq(matched, request.resource) {
-            convert::to_storage(matched, &mut next);
-            convert::from_storage(request.resource, &mut next);
+            request.registry.between(matched, request.resource, &mut next)?;
         }
         Ok(Some(next))
     }

@@ -7,6 +7,7 @@ use crate::strategy::admission::request::{Objects, Request};
 use base64::Engine;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tiphys_apimachinery::Object;
 
 const GROUP: &str = "admission.k8s.io";
 const KIND: &str = "AdmissionReview";
@@ -66,18 +67,28 @@ fn reason(text: &str) -> &'static str {
 }
 
 impl Review {
-    pub fn new(request: &Request<'_>, objects: Objects<'_>, matched: &Arc<Resource>, versions: &Value) -> Result<Self, String> {
+    /// Fails when the webhook understands no known version, or, inside, when the objects cannot be converted.
+    pub fn new(
+        request: &Request<'_>,
+        objects: Objects<'_>,
+        matched: &Arc<Resource>,
+        versions: &Value,
+    ) -> Result<Result<Self, Status>, String> {
         let known = versions.as_array().into_iter().flatten().filter_map(Value::as_str).find(|v| matches!(*v, "v1" | "v1beta1"));
         let version =
             known.ok_or("could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)")?;
         let uid = uuid::Uuid::new_v4().to_string();
         let mut asked = request.to_json(matched);
         asked.insert("uid".into(), uid.clone().into());
-        for (field, object) in [("object", objects.new), ("oldObject", objects.old)] {
-            asked.insert(field.into(), object.map_or(Value::Null, |o| request.convert(o, matched).into_value()));
+        let [new, old] = match request.convert_all(objects, matched) {
+            Ok(both) => both,
+            Err(status) => return Ok(Err(status)),
+        };
+        for (field, object) in [("object", new), ("oldObject", old)] {
+            asked.insert(field.into(), object.map_or(Value::Null, Object::into_value));
         }
         let question = json!({"kind": KIND, "apiVersion": format!("{GROUP}/{version}"), "request": asked});
-        Ok(Self { uid, version: version.to_owned(), question })
+        Ok(Ok(Self { uid, version: version.to_owned(), question }))
     }
 
     pub fn body(&self) -> Vec<u8> {
@@ -88,7 +99,7 @@ impl Review {
     pub fn read(&self, (code, media, body): Answer) -> Result<Value, String> {
         let text = String::from_utf8_lossy(&body);
         if !(200..300).contains(&code) {
-            return Err(refused(code, text.trim()));
+            return Err(refused(code, &media, text.trim()));
         }
         if body.is_empty() {
             return Err(format!("0-length response with status code: {code} and content type: {media}"));
