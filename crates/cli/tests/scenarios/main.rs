@@ -4,6 +4,7 @@
 //! Those in `real` need `TIPHYS_TEST_REAL=1` and a `KUBECONFIG`: `make test-real`.
 
 mod bad;
+mod deletion;
 mod good;
 mod rules;
 mod startup;
@@ -38,4 +39,5 @@ scenarios!(
     rules::respected_differences_outlive_a_sync,
     rules::the_api_server_says_what_differs,
     rules::sync_windows_hold_syncs_back,
+    deletion::hooks_run_before_and_after_a_deletion,
 );

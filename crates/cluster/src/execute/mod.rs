@@ -88,6 +88,12 @@ impl Executor {
         Outcome { effect: index, result }
     }
 
+    /// Creates an object that must not be there yet.
+    pub async fn create(&self, object: &Object) -> Result<Object, Error> {
+        let kind = self.kind(&object.gvk(), &object.key()).await?;
+        Job { executor: self, kind, target: Arc::new(object.clone()), force: false }.create(&self.manager).await
+    }
+
     /// What a server-side apply of the object would make of the live one, as the API server says without doing it.
     pub async fn predict(&self, desired: &Object) -> Result<Object, Error> {
         let executor = self.server_dry_run();

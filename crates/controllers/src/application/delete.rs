@@ -1,9 +1,11 @@
-//! The end of an Application: its resources go first if a finalizer says so, the highest wave before the lower ones, then the finalizer.
+//! The end of an Application: hooks before, its resources if a finalizer says so, the highest wave before the lower ones, hooks after; each
+//! stage ends by removing its finalizer.
 //!
 //! Main function: [`run`]. Level-triggered: each look deletes what may go now and waits for the rest.
 
 use super::{
     compare,
+    delete_hooks::{self, When},
     error::Error,
     pass::{Again, Pass},
     refresh::Reason,
@@ -22,12 +24,13 @@ use tiphys_engine::{
     permit, spec,
     sync::{options, request::deletion_confirmed, wave},
     track,
-    types::{Condition, ConditionType},
+    types::{CompareRules, Condition, ConditionType},
 };
 
 /// Deletions under way at once.
 const PARALLEL: usize = 16;
 const POLL: Duration = Duration::from_secs(5);
+const HOOK_POLL: Duration = Duration::from_secs(1);
 
 const CASCADE: [&str; 3] = [RESOURCES_FINALIZER, RESOURCES_FINALIZER_FOREGROUND, RESOURCES_FINALIZER_BACKGROUND];
 
@@ -41,29 +44,53 @@ enum Rest {
 
 /// Takes the deletion as far as it goes now.
 pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
-    let finalizers = pass.app.metadata.finalizers.clone();
-    let hooks = |f: &&String| f.starts_with(PRE_DELETE_FINALIZER) || f.starts_with(POST_DELETE_FINALIZER);
     let reachable = spec::destination(&pass.app.spec.destination, &pass.controller.destinations()).is_ok();
     if !reachable {
         // Nobody can ever delete what was there: the Application must not wait for it.
-        remove_finalizers(pass, |f| CASCADE.contains(&f) || hooks(&&f.to_owned())).await?;
+        let of_hooks = |f: &str| f.starts_with(PRE_DELETE_FINALIZER) || f.starts_with(POST_DELETE_FINALIZER);
+        remove_finalizers(pass, |f| CASCADE.contains(&f) || of_hooks(f)).await?;
         return Ok(None);
     }
-    if let Some(hook) = finalizers.iter().find(hooks) {
-        let text = format!("PreDelete and PostDelete hooks are not supported yet; remove the finalizer {hook} to delete without them");
-        return refused(pass, text).await;
-    }
-    if !finalizers.iter().any(|f| CASCADE.contains(&f.as_str())) {
-        return Ok(None);
-    }
-    match cascade(pass).await {
-        Ok(Rest::Done) => {
-            remove_finalizers(pass, |f| CASCADE.contains(&f)).await?;
+    let Some(stage) = stage(&pass.app.metadata.finalizers) else { return Ok(None) };
+    let done = match stage {
+        Stage::Hooks(when) => delete_hooks::execute(pass, when).await,
+        Stage::Resources => cascade(pass).await.map(|rest| matches!(rest, Rest::Done)),
+        Stage::Cleanup(when) => delete_hooks::cleanup(pass, when).await,
+    };
+    match done {
+        Ok(true) => {
+            remove_finalizers(pass, |f| stage.is_held_by(f)).await?;
             Ok(None)
         }
-        Ok(Rest::Waiting) => Ok(Some((Reason::LOOK, POLL))),
+        Ok(false) => Ok(Some((Reason::LOOK, if stage == Stage::Resources { POLL } else { HOOK_POLL }))),
         Err(text) => refused(pass, text).await,
     }
+}
+
+/// What a deletion is busy with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Hooks(When),
+    Resources,
+    Cleanup(When),
+}
+
+impl Stage {
+    const ORDER: [Self; 5] =
+        [Self::Hooks(When::Before), Self::Resources, Self::Hooks(When::After), Self::Cleanup(When::Before), Self::Cleanup(When::After)];
+
+    fn is_held_by(self, finalizer: &str) -> bool {
+        match self {
+            Self::Hooks(when) => finalizer == when.finalizer(),
+            Self::Resources => CASCADE.contains(&finalizer),
+            Self::Cleanup(when) => finalizer == when.cleanup_finalizer(),
+        }
+    }
+}
+
+/// The first stage that a finalizer still stands for.
+fn stage(finalizers: &[String]) -> Option<Stage> {
+    Stage::ORDER.into_iter().find(|stage| finalizers.iter().any(|f| stage.is_held_by(f)))
 }
 
 /// Says why the deletion does not go on.
@@ -108,14 +135,13 @@ async fn cascade(pass: &mut Pass<'_>) -> Result<Rest, String> {
     Ok(if left.is_empty() { Rest::Done } else { Rest::Waiting })
 }
 
-async fn remove(executor: &Executor, object: &Object, propagation: &str) -> Result<(), String> {
+pub(super) async fn remove(executor: &Executor, object: &Object, propagation: &str) -> Result<(), String> {
     executor.remove(&object.gvk(), &object.key(), object.uid(), propagation).await.map_err(|e| format!("{}: {e}", object.key()))
 }
 
 /// The live objects that go with the Application.
 async fn deletable(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Vec<Arc<Object>>, String> {
     let rules = compare::rules(pass)?;
-    let live = cluster.cache.managed(&rules.tracking.app_name, &[]).await.map_err(|e| e.to_string())?;
     let app_keeps = rules.sync_options.iter().any(|o| o == "Delete=false");
     let keep = |o: &Object| {
         app_keeps
@@ -124,9 +150,15 @@ async fn deletable(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Vec<Arc<Obj
             || (o.group() == "apiextensions.k8s.io" && o.kind() == "CustomResourceDefinition")
             || o.uid() == pass.app.metadata.uid
     };
+    Ok(owned(cluster, &rules).await?.into_iter().filter(|o| !keep(o)).collect())
+}
+
+/// The live objects that belong to the Application and that its project lets it have.
+pub(super) async fn owned(cluster: &LiveCluster, rules: &CompareRules) -> Result<Vec<Arc<Object>>, String> {
+    let live = cluster.cache.managed(&rules.tracking.app_name, &[]).await.map_err(|e| e.to_string())?;
     let ours =
-        |o: &Object| track::owner(o, &rules.tracking).is_some_and(|owner| owner == rules.tracking.app_name) && permit::live(&rules, o);
-    Ok(live.into_values().filter(|o| ours(o) && !keep(o)).collect())
+        |o: &Object| track::owner(o, &rules.tracking).is_some_and(|owner| owner == rules.tracking.app_name) && permit::live(rules, o);
+    Ok(live.into_values().filter(|o| ours(o)).collect())
 }
 
 async fn remove_finalizers(pass: &mut Pass<'_>, which: impl Fn(&str) -> bool) -> Result<(), Error> {
@@ -137,4 +169,28 @@ async fn remove_finalizers(pass: &mut Pass<'_>, which: impl Fn(&str) -> bool) ->
     let patch = json!({"metadata": {"finalizers": left, "resourceVersion": pass.record.object.resource_version()}});
     pass.controller.records.applications.merge_patch(&pass.key.namespace, &pass.key.name, &patch).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stages_of_a_deletion_follow_each_other() {
+        let mut finalizers: Vec<String> = [
+            "post-delete-finalizer.argocd.argoproj.io/cleanup",
+            "somebody.else/finalizer",
+            "post-delete-finalizer.argocd.argoproj.io",
+            "resources-finalizer.argocd.argoproj.io/background",
+            "pre-delete-finalizer.argocd.argoproj.io/cleanup",
+            "pre-delete-finalizer.argocd.argoproj.io",
+        ]
+        .map(str::to_owned)
+        .into();
+        for expected in Stage::ORDER {
+            assert_eq!(stage(&finalizers), Some(expected));
+            finalizers.retain(|f| !expected.is_held_by(f));
+        }
+        assert_eq!((stage(&finalizers), finalizers.len()), (None, 1));
+    }
 }

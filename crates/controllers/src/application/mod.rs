@@ -6,6 +6,7 @@
 mod auto_sync;
 mod compare;
 mod delete;
+mod delete_hooks;
 mod error;
 mod operation;
 mod pass;

@@ -210,7 +210,7 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
     Ok(Running { request, plan, progress, cluster, customizations: comparison.rules.customizations.clone() })
 }
 
-fn permitted(comparison: &Comparison, object: &Object, namespaced: bool) -> Result<(), String> {
+pub(super) fn permitted(comparison: &Comparison, object: &Object, namespaced: bool) -> Result<(), String> {
     let rules = &comparison.rules;
     let kind = object.gvk().group_kind();
     if !permit::kind(&rules.project, &kind, object.name(), namespaced) {

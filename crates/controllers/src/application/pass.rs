@@ -109,6 +109,7 @@ impl<'a> Pass<'a> {
         }
         match super::compare::run(self, refresh).await {
             Ok(compared) => {
+                super::delete_hooks::align(&mut self.app.metadata.finalizers, &compared.comparison);
                 status::apply_comparison(&mut self.app, &compared.comparison, &compared.facts, self.now);
                 let summary = self.controller.publish(self.key, &compared.comparison, &compared.cluster);
                 (self.app.status.summary.images, self.app.status.summary.external_urls) = summary;
@@ -183,6 +184,10 @@ impl<'a> Pass<'a> {
             if stored != value.as_ref() {
                 patch["metadata"]["annotations"][name] = value.map_or(Value::Null, Value::String);
             }
+        }
+        // In one write with the status: an Application that shows its hooks' revision never lacks what holds it back for them.
+        if self.app.metadata.finalizers != self.before.metadata.finalizers {
+            patch["metadata"]["finalizers"] = json!(self.app.metadata.finalizers);
         }
         if patch.as_object().is_some_and(serde_json::Map::is_empty) {
             return Ok(());
