@@ -164,6 +164,10 @@ pub trait Live: Send + Sync + 'static {
     async fn delete(&self, app: &Application, object: &LiveRef, how: Propagation) -> Result<(), ApiError>;
     /// Applies a patch of a Kubernetes patch type such as `application/merge-patch+json`.
     async fn patch(&self, app: &Application, object: &LiveRef, patch: &str, patch_type: &str) -> Result<Value, ApiError>;
+    /// Applies a merge patch of the status alone; false when the kind's status is no resource of its own.
+    async fn patch_status(&self, app: &Application, object: &LiveRef, patch: &Value) -> Result<bool, ApiError>;
+    /// Creates an object; with `dry_run` only asks whether it could be.
+    async fn create(&self, app: &Application, object: &Value, dry_run: bool) -> Result<(), ApiError>;
     async fn events(&self, app: &Application, namespace: &str, field_selector: &str) -> Result<EventList, ApiError>;
     /// Lines of one pod; an entry's `content` is one line.
     async fn logs(

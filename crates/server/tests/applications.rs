@@ -287,3 +287,60 @@ async fn repositories_and_projects() {
     let (_, clusters) = world.rest(Method::GET, "/api/v1/clusters", None).await;
     assert_eq!(clusters["items"][0]["name"], "in-cluster");
 }
+
+#[tokio::test]
+async fn actions_are_listed_and_run() {
+    let world = World::start().await;
+    create(&world, "a").await;
+    let node =
+        |kind: &str, group: &str| json!({"group": group, "kind": kind, "version": "v1", "name": kind, "namespace": "n", "uid": kind});
+    let tree =
+        json!({"nodes": [node("Deployment", "apps"), node("Rollout", "argoproj.io"), node("CronJob", "batch"), node("ConfigMap", "")]});
+    *world.live.tree.lock().expect("not poisoned") = Some(std::sync::Arc::new(serde_json::from_value(tree).expect("a tree")));
+    let object = |kind: &str, group: &str, spec: serde_json::Value| {
+        let object = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": kind, "namespace": "n"},
+            "spec": spec, "status": {"pauseConditions": [{}], "currentPodHash": "a", "stableRS": "b"}});
+        world.live.objects.lock().expect("not poisoned").insert(kind.into(), object);
+    };
+    object("Deployment", "apps", json!({"replicas": 1}));
+    object("Rollout", "argoproj.io", json!({"paused": true, "strategy": {}}));
+    object("CronJob", "batch", json!({"jobTemplate": {"spec": {"x": 1}}}));
+    let path =
+        |kind: &str, group: &str| format!("{APPS}/a/resource/actions?namespace=n&resourceName={kind}&version=v1&group={group}&kind={kind}");
+    let (status, found) = world.rest(Method::GET, &path("Deployment", "apps"), None).await;
+    let names: Vec<&str> = found["actions"].as_array().expect("a list").iter().filter_map(|a| a["name"].as_str()).collect();
+    assert_eq!((status, names), (200, vec!["restart", "pause", "resume", "scale"]));
+
+    // The old call has the action's name as body, the new one parameters.
+    assert_eq!(world.rest(Method::POST, &path("Deployment", "apps"), Some(json!("pause"))).await.0, 200);
+    let parameters = json!([{"name": "replicas", "value": "3"}]);
+    let scale = json!({"namespace": "n", "resourceName": "Deployment", "version": "v1", "group": "apps", "kind": "Deployment",
+        "action": "scale", "resourceActionParameters": parameters});
+    assert_eq!(world.rest(Method::POST, &format!("{APPS}/a/resource/actions/v2"), Some(scale)).await.0, 200);
+    assert_eq!(world.rest(Method::POST, &path("Rollout", "argoproj.io"), Some(json!("resume"))).await.0, 200);
+    assert_eq!(world.rest(Method::POST, &path("CronJob", "batch"), Some(json!("create-job"))).await.0, 200);
+    let mut written = world.live.written.lock().expect("not poisoned").clone();
+    written.iter_mut().for_each(|w| drop(w.as_object_mut().map(|w| w.remove("name"))));
+    let expected = [
+        json!({"spec": {"paused": true}}),
+        json!({"spec": {"replicas": 3}}),
+        json!({"status": {"pauseConditions": null}}),
+        json!({"spec": {"paused": false}}),
+        json!({"dryRun": true, "kind": "Job"}),
+        json!({"dryRun": false, "kind": "Job"}),
+    ];
+    assert_eq!(written, expected);
+
+    let (status, body) = world.rest(Method::POST, &path("Deployment", "apps"), Some(json!("explode"))).await;
+    assert_eq!((status, body["error"].as_str().is_some_and(|e| e.contains("built-in script does not exist"))), (404, true), "{body}");
+    assert_eq!(
+        world.rest(Method::POST, &path("Deployment", "batch"), Some(json!("pause"))).await.0,
+        400,
+        "what is not in the tree cannot be reached"
+    );
+    // The Application itself.
+    let own = format!("{APPS}/a/resource/actions?resourceName=a&version=v1alpha1&group=argoproj.io&kind=Application");
+    assert_eq!(world.rest(Method::POST, &own, Some(json!("toggle-auto-sync"))).await.0, 200);
+    let read: Application = world.grpc(GET, named("a")).await.expect("it is there");
+    assert!(read.spec.sync_policy.is_some_and(|p| p.automated.is_some()));
+}

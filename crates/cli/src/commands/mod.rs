@@ -2,6 +2,7 @@
 //! Names, flags and output are those of the `argocd` command, so that scripts and habits keep working.
 
 mod account;
+mod admin;
 mod app;
 mod apply;
 mod cluster;
@@ -41,6 +42,9 @@ pub enum ClientCommand {
     /// Manage account settings
     #[command(subcommand)]
     Account(account::AccountCommand),
+    /// Contains a set of commands useful for Argo CD administrators
+    #[command(subcommand)]
+    Admin(admin::AdminCommand),
     /// Log in to an API server
     Login(login::Login),
     /// Log out from an API server
@@ -65,6 +69,7 @@ pub async fn run(command: ClientCommand, connect: &ConnectArgs, program: Command
         ClientCommand::Repo(c) => c.run(connect).await,
         ClientCommand::Cluster(c) => c.run(connect).await,
         ClientCommand::Account(c) => c.run(connect).await,
+        ClientCommand::Admin(c) => c.run(),
         ClientCommand::Login(c) => c.run(connect).await,
         ClientCommand::Logout(c) => c.run(connect).await,
         ClientCommand::Context(c) => c.run(connect),
@@ -150,6 +155,8 @@ mod tests {
             &["app", "list", "--server=localhost", "--plaintext", "-H", "a: b"],
             &["app", "set", "a", "--self-heal=false", "-p", "a=b", "--parameter", "c=d"],
             &["app", "diff", "a", "--exit-code=false"],
+            &["app", "actions", "run", "a", "restart", "--kind", "Deployment", "--all"],
+            &["admin", "settings", "resource-overrides", "action", "f", "a", "--param", "b=c", "--argocd-cm-path", "g"],
             &["ctx"],
         ] {
             assert!(parse(words).is_ok(), "{words:?}: {:?}", parse(words).err());

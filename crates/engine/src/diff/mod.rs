@@ -28,7 +28,7 @@ use tiphys_apimachinery::{
     schema::TypeRef,
 };
 
-pub use ignore::check as check_rules;
+pub use ignore::{check as check_rules, remove_ignored};
 pub use kinds::type_of;
 pub use normalize::secret::mask as mask_secret;
 pub use respect::respecting;

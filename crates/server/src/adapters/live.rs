@@ -18,7 +18,7 @@ use tiphys_api::{
     resource::{ApplicationTree, ResourceDiff},
     rpc::{application::LogEntry, events::EventList},
 };
-use tiphys_apimachinery::Gvk;
+use tiphys_apimachinery::{Gvk, Object};
 use tiphys_cluster::{
     AppKey, AppStates, Kind, Records,
     clusters::{Clusters, LiveCluster},
@@ -126,6 +126,27 @@ impl Live for ClusterLive {
         let (cluster, kind) = self.located(app, object).await?;
         let call = Call::new(Method::PATCH, kind.object_path(&object.namespace, &object.name)).with_body(content_type, patch.to_owned());
         Ok(cluster.cache.discovery().cluster().http().json(&call).await?)
+    }
+
+    async fn patch_status(&self, app: &Application, object: &LiveRef, patch: &Value) -> Result<bool, ApiError> {
+        let (cluster, kind) = self.located(app, object).await?;
+        let path = format!("{}/status", kind.object_path(&object.namespace, &object.name));
+        let call = Call::new(Method::PATCH, path).with_body(MERGE_PATCH, patch.to_string());
+        match cluster.cache.discovery().cluster().http().json::<Value>(&call).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn create(&self, app: &Application, object: &Value, dry_run: bool) -> Result<(), ApiError> {
+        let new = Object::from_value(object.clone()).map_err(|e| ApiError::invalid(e.to_string()))?;
+        let cluster = self.cluster_of(app).await?;
+        let kind = cluster.cache.discovery().resolve(&new.gvk()).await?;
+        let call = Call::new(Method::POST, kind.collection_path(new.namespace())).with_body(JSON, object.to_string());
+        let call = if dry_run { call.query("dryRun", "All") } else { call };
+        cluster.cache.discovery().cluster().http().send(&call).await?;
+        Ok(())
     }
 
     async fn events(&self, app: &Application, namespace: &str, field_selector: &str) -> Result<EventList, ApiError> {

@@ -86,9 +86,21 @@ fn applications() -> Vec<Call> {
             &["POST /api/v1/applications/{name}/resource patch"],
             application::live::patch_resource,
         ),
-        missing("application.ApplicationService/ListResourceActions", &["GET /api/v1/applications/{name}/resource/actions"]),
-        missing("application.ApplicationService/RunResourceAction", &["POST /api/v1/applications/{name}/resource/actions action"]),
-        missing("application.ApplicationService/RunResourceActionV2", &["POST /api/v1/applications/{name}/resource/actions/v2 *"]),
+        unary(
+            "application.ApplicationService/ListResourceActions",
+            &["GET /api/v1/applications/{name}/resource/actions"],
+            application::actions::list,
+        ),
+        unary(
+            "application.ApplicationService/RunResourceAction",
+            &["POST /api/v1/applications/{name}/resource/actions action"],
+            application::actions::run,
+        ),
+        unary(
+            "application.ApplicationService/RunResourceActionV2",
+            &["POST /api/v1/applications/{name}/resource/actions/v2 *"],
+            application::actions::run_v2,
+        ),
         unary(
             "application.ApplicationService/DeleteResource",
             &["DELETE /api/v1/applications/{name}/resource"],

@@ -197,6 +197,8 @@ pub struct FakeLive {
     pub managed: Mutex<Option<Arc<Vec<ResourceDiff>>>>,
     pub objects: Mutex<BTreeMap<String, Value>>,
     pub deleted: Mutex<Vec<(String, Propagation)>>,
+    /// Patches and new objects, in order.
+    pub written: Mutex<Vec<Value>>,
 }
 
 #[async_trait]
@@ -223,9 +225,21 @@ impl Live for FakeLive {
     }
 
     async fn patch(&self, _: &Application, object: &LiveRef, patch: &str, _: &str) -> Result<Value, ApiError> {
+        self.written.lock().expect("not poisoned").push(serde_json::from_str(patch).unwrap_or_default());
         let before = self.objects.lock().expect("not poisoned").get(&object.name).cloned().unwrap_or_default();
         let patch = serde_json::from_str(patch).map_err(|e| ApiError::invalid(e.to_string()))?;
         json_merge::apply(&before, &patch).map_err(|e| ApiError::invalid(e.to_string()))
+    }
+
+    async fn patch_status(&self, _: &Application, object: &LiveRef, patch: &Value) -> Result<bool, ApiError> {
+        self.written.lock().expect("not poisoned").push(patch.clone());
+        Ok(object.kind == "Rollout")
+    }
+
+    async fn create(&self, _: &Application, object: &Value, dry_run: bool) -> Result<(), ApiError> {
+        let mut written = self.written.lock().expect("not poisoned");
+        written.push(serde_json::json!({"dryRun": dry_run, "kind": object["kind"], "name": object["metadata"]["name"]}));
+        Ok(())
     }
 
     async fn events(&self, _: &Application, _: &str, _: &str) -> Result<EventList, ApiError> {

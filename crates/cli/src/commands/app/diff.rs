@@ -96,7 +96,7 @@ pub async fn print(
     pairs.sort_by_cached_key(|pair| pair.key.to_string());
     for pair in &pairs {
         output::print(&header(&pair.key));
-        output::print(&text(pair)?);
+        output::print(&difference(&pair.live, &pair.target)?);
         if why {
             output::print(&reasons(pair)?);
         }
@@ -227,9 +227,9 @@ fn without_empty(mut rule: Value) -> Value {
 }
 
 /// The difference, by the tool that `KUBECTL_EXTERNAL_DIFF` names or as `diff` prints it.
-fn text(pair: &Pair) -> Result<String, Failure> {
+pub(in crate::commands) fn difference(live: &Value, target: &Value) -> Result<String, Failure> {
     let yaml = |value: &Value| if value.is_null() { Ok(String::new()) } else { output::yaml(value) };
-    let (live, target) = (yaml(&pair.live)?, yaml(&pair.target)?);
+    let (live, target) = (yaml(live)?, yaml(target)?);
     let Some(tool) = std::env::var("KUBECTL_EXTERNAL_DIFF").ok().filter(|t| !t.trim().is_empty()) else {
         return Ok(output::diff::normal(&live, &target));
     };
@@ -283,14 +283,14 @@ mod tests {
         let names: Vec<&str> = pairs.iter().map(|p| p.key.name.as_str()).collect();
         assert_eq!(names, ["changed", "new", "gone"]);
         assert_eq!(header(&pairs[0].key), "\n===== /ConfigMap n/changed ======\n");
-        assert_eq!(text(&pairs[0]).expect("printed"), "3c3\n<   k: \"1\"\n---\n>   k: \"2\"\n");
+        assert_eq!(difference(&pairs[0].live, &pairs[0].target).expect("printed"), "3c3\n<   k: \"1\"\n---\n>   k: \"2\"\n");
         let why = reasons(&pairs[0]).expect("said");
         assert!(why.starts_with("\n.data.k\n  cluster: \"1\"\n  Git:     \"2\"\n"), "{why}");
         assert!(
             why.ends_with("[{\"jsonPointers\":[\"/data/k\"],\"kind\":\"ConfigMap\",\"name\":\"changed\",\"namespace\":\"n\"}]\n"),
             "{why}"
         );
-        assert!(text(&pairs[2]).expect("printed").starts_with("1,7d0\n< apiVersion: v1\n"));
+        assert!(difference(&pairs[2].live, &pairs[2].target).expect("printed").starts_with("1,7d0\n< apiVersion: v1\n"));
     }
 
     #[test]

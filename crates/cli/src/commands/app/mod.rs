@@ -1,5 +1,6 @@
 //! `app`: everything about Applications. Main type: [`AppCommand`].
 
+mod actions;
 mod create;
 mod delete;
 mod diff;
@@ -17,6 +18,8 @@ mod spec;
 mod states;
 mod sync;
 mod wait;
+
+pub(super) use diff::difference;
 
 use crate::{
     client::{Client, ConnectArgs, Failure},
@@ -57,6 +60,9 @@ pub enum AppCommand {
     Delete(delete::Delete),
     /// Patch application
     Patch(patch::Patch),
+    /// Manage Resource actions
+    #[command(subcommand)]
+    Actions(actions::ActionsCommand),
     /// Terminate running operation of an application
     TerminateOp(operation::TerminateOp),
     /// Rollback application to a previous deployed version by History ID, omitted will Rollback to the previous version
@@ -78,6 +84,7 @@ impl AppCommand {
             Self::Set(c) => c.run(args).await,
             Self::Delete(c) => c.run(args).await,
             Self::Patch(c) => c.run(args).await,
+            Self::Actions(c) => c.run(args).await,
             Self::TerminateOp(c) => c.run(args).await,
             Self::Rollback(c) => c.run(args).await,
         }

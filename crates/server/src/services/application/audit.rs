@@ -7,6 +7,7 @@ use tiphys_api::Application;
 pub const OPERATION_STARTED: &str = "OperationStarted";
 pub const RESOURCE_CREATED: &str = "ResourceCreated";
 pub const RESOURCE_UPDATED: &str = "ResourceUpdated";
+pub const RESOURCE_ACTION_RAN: &str = "ResourceActionRan";
 pub const RESOURCE_DELETED: &str = "ResourceDeleted";
 
 pub fn user(caller: &Caller) -> &str {

@@ -73,7 +73,7 @@ pub async fn watch_resource_tree(
 }
 
 /// The node of the Application's tree that a request means: nothing else of the cluster can be reached.
-async fn node(state: &State, q: &ApplicationResourceRequest) -> Result<(Application, ResourceNode), ApiError> {
+pub(super) async fn node(state: &State, q: &ApplicationResourceRequest) -> Result<(Application, ResourceNode), ApiError> {
     let (app, _) = find(state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
     let tree = tree_of(state, &app).await.map_err(|e| e.context("error getting app resources"))?;
     let (group, namespace) = (q.group.as_deref().unwrap_or_default(), q.namespace.as_deref().unwrap_or_default());
@@ -85,7 +85,7 @@ async fn node(state: &State, q: &ApplicationResourceRequest) -> Result<(Applicat
     found.cloned().map(|n| (app, n)).ok_or_else(absent)
 }
 
-fn live_ref(node: &ResourceNode, version: &str) -> LiveRef {
+pub(super) fn live_ref(node: &ResourceNode, version: &str) -> LiveRef {
     let r = &node.resource_ref;
     LiveRef {
         group: r.group.clone(),

@@ -1,5 +1,6 @@
 //! application.ApplicationService, a file for each group of calls. Here: finding the Application that a call means.
 
+pub mod actions;
 pub mod audit;
 pub mod delete;
 pub mod live;
