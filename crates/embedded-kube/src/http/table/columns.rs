@@ -71,7 +71,7 @@ const COLUMNS: &[(&str, &str)] = &[
         "Name,AttachRequired:boolean,PodInfoOnMount:boolean,StorageCapacity:boolean,TokenRequests,RequiresRepublish:boolean,Modes,Age",
     ),
     ("storage.k8s.io/csinodes", "Name,Drivers:integer,Age"),
-    ("storage.k8s.io/csistoragecapacities", "Name,StorageClassName,Capacity"),
+    ("storage.k8s.io/csistoragecapacities", "Name,Created At:date"),
     ("storage.k8s.io/volumeattributesclasses", "Name,DriverName,Age"),
     ("storage.k8s.io/volumeattachments", "Name,Attacher,PV,Node,Attached:boolean,Age"),
     ("apiregistration.k8s.io/apiservices", "Name,Service,Available,Age"),

@@ -84,8 +84,9 @@ fn definitions(resource: &Resource) -> Vec<Value> {
     let one = |spec: &str| {
         let (priority, rest) = spec.strip_prefix('*').map_or((0, spec), |rest| (1, rest));
         let (name, kind) = rest.split_once(':').unwrap_or((rest, "string"));
-        // Attachers are marked as names, too.
-        definition(name, kind, if matches!(name, "Name" | "Attacher") { "name" } else { "" }, priority, name)
+        // Attachers are marked as names, too; of handlers the documentation says nothing.
+        let format = if matches!(name, "Name" | "Attacher") { "name" } else { "" };
+        definition(name, kind, format, priority, if name == "Handler" { "" } else { name })
     };
     columns::of(&resource.table).split(',').map(one).collect()
 }

@@ -23,9 +23,7 @@ pub fn cells(table: &str, o: &Object, age: &dyn Fn() -> Value) -> Option<Vec<Val
         ],
         "storage.k8s.io/csidrivers" => driver(o, age()),
         "storage.k8s.io/csinodes" => vec![name(), list(o, "/spec/drivers").len().into(), age()],
-        "storage.k8s.io/csistoragecapacities" => {
-            vec![name(), o.str_at("/storageClassName").into(), shown(o.0.get("capacity"), "<unset>").into()]
-        }
+        "storage.k8s.io/csistoragecapacities" => vec![name(), o.creation_timestamp().into()],
         "storage.k8s.io/volumeattributesclasses" => vec![name(), o.str_at("/driverName").into(), age()],
         "storage.k8s.io/volumeattachments" => vec![
             name(),
