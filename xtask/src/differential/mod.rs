@@ -47,7 +47,7 @@ pub struct DifferentialArgs {
     /// Make the example of each group smaller
     #[arg(long)]
     shrink: bool,
-    /// Write the examples, made smaller, with the real server's answers to a folder
+    /// Write the examples, made smaller (or the script as it is), with the real server's answers to a folder
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = "crates/embedded-kube/tests/regressions")]
     save: Option<PathBuf>,
     /// Scripts that run at the same time
@@ -133,6 +133,9 @@ pub fn run(root: &Path, args: &DifferentialArgs) -> anyhow::Result<()> {
     let started = Instant::now();
     let report = play_all(&bench, args, total, scripts.as_ref())?;
     report.print(args.show, started.elapsed());
+    if let (Some(file), Some(folder)) = (&args.script, &args.save) {
+        return report::keep(&root.join(folder), file, bench.outcome(&scripts(0))?);
+    }
     if args.shrink || args.save.is_some() {
         let small = shrink_all(&bench, args.jobs, &report.examples());
         report::print_examples(&small);

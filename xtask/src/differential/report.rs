@@ -142,6 +142,15 @@ pub fn save(folder: &Path, examples: &[Outcome]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes the script of a file with the real server's answers, whether they differ or not.
+pub fn keep(folder: &Path, file: &Path, outcome: Outcome) -> anyhow::Result<()> {
+    let case = Case { server: "kube-apiserver 1.36".to_owned(), script: outcome.script, answers: outcome.expected };
+    let path = folder.join(file.file_name().unwrap_or_default());
+    std::fs::write(&path, format!("{}\n", serde_json::to_string_pretty(&case)?))?;
+    println!("wrote {}", path.display());
+    Ok(())
+}
+
 fn short(text: &str, most: usize) -> String {
     let mut out: String = text.chars().take(most).collect();
     if out.len() < text.len() {

@@ -164,10 +164,17 @@ fn aggregated(shared: &Shared, wanted: impl Fn(&str) -> bool) -> Response<Body> 
     response
 }
 
+/// Built-in kinds do not repeat the group and version that they are in.
+fn response_kind(resource: &Resource, group: &str, version: &str, kind: &str) -> Value {
+    let repeats = resource.custom.is_none() && (group, version) == (resource.group.as_str(), resource.version.as_str());
+    let (group, version) = if repeats { ("", "") } else { (group, version) };
+    json!({"group": group, "version": version, "kind": kind})
+}
+
 fn aggregated_resource(resource: &Resource) -> Value {
     let mut entry = json!({
         "resource": resource.resource,
-        "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+        "responseKind": response_kind(resource, &resource.group, &resource.version, &resource.kind),
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
         "verbs": resource.verbs,
@@ -182,7 +189,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
         let subs = resource.subresources.iter().map(|sub| {
             json!({
                 "subresource": sub.name,
-                "responseKind": {"group": sub.group, "version": sub.version, "kind": sub.kind},
+                "responseKind": response_kind(resource, &sub.group, &sub.version, &sub.kind),
                 "verbs": sub.verbs,
             })
         });

@@ -57,6 +57,7 @@ struct Page {
 
 pub fn list(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let form = negotiate::form(&call.parts.headers)?;
+    let beta = negotiate::is_beta(&call.parts.headers);
     let filter = Filter::from_query(&call.query, &call.resource, &call.query.list_problems())?;
     let mut page = page(call, &filter)?;
     page.items = call.registry().as_served(&call.resource, page.items)?;
@@ -76,15 +77,20 @@ pub fn list(call: &Call<'_>) -> Result<Response<Body>, Status> {
         Form::Metadata => Err(negotiate::wrong_number(&call.resource, true)),
         Form::MetadataList => {
             let items: Vec<Value> = page.items.iter().map(|s| object::metadata_only(&call.resource, &s.object())).collect();
-            Ok(json_response(&json!({
-                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": items
-            })))
+            let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": none_is_null(items)});
+            Ok(json_response(&negotiate::in_version(beta, list)))
         }
         Form::Table => {
             let include = table::Include::from_query(call.query.get("includeObject"));
-            Ok(json_response(&table::table(&call.resource, &page.items, meta, include, call.registry().now())))
+            let table = table::table(&call.resource, &page.items, meta, include, call.registry().now());
+            Ok(json_response(&negotiate::in_version(beta, table)))
         }
     }
+}
+
+/// Go's empty lists that were never made.
+fn none_is_null(items: Vec<Value>) -> Value {
+    if items.is_empty() { Value::Null } else { items.into() }
 }
 
 pub fn objects(resource: &Resource, meta: &Value, items: &[Arc<Stored>]) -> Response<Body> {

@@ -135,8 +135,14 @@ async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Res
         Route::Version => Ok(json_response(&special::version())),
         Route::CoreVersions => discovery::core_versions(shared, &parts.headers),
         Route::Groups => discovery::groups(shared, &parts.headers),
-        Route::Group(group) => discovery::group(shared, &group),
-        Route::Resources(group, version) => discovery::resources(shared, &group, &version),
+        Route::Group(group) => {
+            let found = discovery::group(shared, &group)?;
+            negotiate::check_document(&parts.headers).map(|()| found)
+        }
+        Route::Resources(group, version) => {
+            let found = discovery::resources(shared, &group, &version)?;
+            negotiate::check_document(&parts.headers).map(|()| found)
+        }
         Route::OpenApiV2 => openapi::v2(shared, &parts.headers),
         Route::OpenApiV3 => Ok(openapi::v3_index(shared)),
         Route::OpenApiV3Group(path) => openapi::v3_group(shared, &path, &parts.headers),

@@ -4,6 +4,7 @@ use crate::catalog::Resource;
 use crate::status::Status;
 use http::HeaderMap;
 use http::header::ACCEPT;
+use serde_json::Value;
 
 const MEDIA: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
@@ -65,10 +66,42 @@ pub fn form(headers: &HeaderMap) -> Result<Form, Status> {
     if clauses.is_empty() {
         return Ok(Form::Object);
     }
-    clauses.iter().find_map(|clause| one(clause)).ok_or_else(|| Status::not_acceptable(MEDIA))
+    clauses.iter().find_map(|clause| one(clause)).map(|(form, _)| form).ok_or_else(|| Status::not_acceptable(MEDIA))
 }
 
-fn one(clause: &str) -> Option<Form> {
+/// Refuses who wants a document in no form but that of objects.
+pub fn check_document(headers: &HeaderMap) -> Result<(), Status> {
+    let accept = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>().join(",");
+    let mut clauses = accept.split(',').map(str::trim);
+    let fits = accept.is_empty() || clauses.any(|clause| one(clause).is_some_and(|(form, _)| form == Form::Object));
+    if fits { Ok(()) } else { Err(Status::not_acceptable(MEDIA)) }
+}
+
+/// Whether tables and metadata are wanted as `meta.k8s.io/v1beta1`, which differs in its name only.
+pub fn is_beta(headers: &HeaderMap) -> bool {
+    let accept = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>().join(",");
+    accept.split(',').find_map(|clause| one(clause.trim())).is_some_and(|(_, beta)| beta)
+}
+
+/// A table, a list of metadata or one object's metadata in the version that was asked for.
+pub fn in_version(beta: bool, mut value: Value) -> Value {
+    if !beta {
+        return value;
+    }
+    let rename = |value: &mut Value| {
+        if value["apiVersion"] == "meta.k8s.io/v1" {
+            value["apiVersion"] = "meta.k8s.io/v1beta1".into();
+        }
+    };
+    rename(&mut value);
+    value.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten().for_each(rename);
+    let rows = value.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten();
+    rows.filter_map(|row| row.get_mut("object")).filter(|object| object.is_object()).for_each(rename);
+    value
+}
+
+/// A form, and whether it is of `v1beta1`.
+fn one(clause: &str) -> Option<(Form, bool)> {
     let mut parts = clause.split(';').map(str::trim);
     let media = parts.next()?;
     if !matches!(media, "application/json" | "*/*" | "application/*") {
@@ -76,13 +109,14 @@ fn one(clause: &str) -> Option<Form> {
     }
     let parameters: Vec<(&str, &str)> = parts.filter_map(|p| p.split_once('=')).collect();
     let get = |name: &str| parameters.iter().find(|(k, _)| *k == name).map(|(_, v)| *v);
+    let version = get("v").unwrap_or_default();
+    let beta = version == "v1beta1";
     match get("as") {
-        None => Some(Form::Object),
-        // v1beta1 of these has another shape, so only v1 is answered.
-        Some("Table") if get("v") == Some("v1") => Some(Form::Table),
-        Some("PartialObjectMetadata") if get("v") == Some("v1") => Some(Form::Metadata),
-        Some("PartialObjectMetadataList") if get("v") == Some("v1") => Some(Form::MetadataList),
-        Some("APIGroupDiscoveryList") if get("v") == Some("v2") => Some(Form::GroupDiscovery),
+        None => Some((Form::Object, false)),
+        Some("Table") if beta || version == "v1" => Some((Form::Table, beta)),
+        Some("PartialObjectMetadata") if beta || version == "v1" => Some((Form::Metadata, beta)),
+        Some("PartialObjectMetadataList") if beta || version == "v1" => Some((Form::MetadataList, beta)),
+        Some("APIGroupDiscoveryList") if version == "v2" => Some((Form::GroupDiscovery, false)),
         Some(_) => None,
     }
 }
@@ -100,7 +134,8 @@ mod tests {
     #[test]
     fn the_first_clause_that_can_be_answered_wins() {
         assert_eq!(of("application/json;as=Table;v=v1;g=meta.k8s.io,application/json"), Ok(Form::Table));
-        assert_eq!(of("application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"), Ok(Form::Object));
+        assert_eq!(of("application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"), Ok(Form::Table));
+        assert_eq!(of("application/json;as=Table;v=v1alpha1;g=meta.k8s.io,application/json"), Ok(Form::Object));
         assert_eq!(of("application/vnd.kubernetes.protobuf,application/json"), Ok(Form::Object));
         assert_eq!(of("application/vnd.kubernetes.protobuf"), Err(406));
         assert_eq!(of("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"), Ok(Form::GroupDiscovery));

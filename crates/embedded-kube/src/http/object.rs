@@ -47,15 +47,21 @@ pub fn check_not_ahead(registry: &Registry, asked: u64) -> Result<(), Status> {
 pub fn respond(call: &Call<'_>, stored: &Arc<Stored>, code: StatusCode) -> Result<Response<Body>, Status> {
     let served = call.registry().as_served(&call.resource, vec![stored.clone()])?;
     let stored = served.first().unwrap_or(stored);
+    let beta = negotiate::is_beta(&call.parts.headers);
     let mut response = match negotiate::form(&call.parts.headers)? {
         Form::Object | Form::GroupDiscovery => bytes_response(bytes(&call.resource, stored)),
         Form::MetadataList => return Err(negotiate::wrong_number(&call.resource, false)),
-        Form::Metadata => json_response(&metadata_only(&call.resource, &stored.object())),
+        Form::Metadata => json_response(&negotiate::in_version(beta, metadata_only(&call.resource, &stored.object()))),
         Form::Table => {
             let include = table::Include::from_query(call.query.get("includeObject"));
-            let revision = stored.meta.revision.to_string();
+            // What a dry run made has none.
+            let meta = match stored.meta.revision {
+                0 => json!({}),
+                revision => json!({"resourceVersion": revision.to_string()}),
+            };
             let now = call.registry().now();
-            json_response(&table::table(&call.resource, std::slice::from_ref(stored), json!({"resourceVersion": revision}), include, now))
+            let table = table::table(&call.resource, std::slice::from_ref(stored), meta, include, now);
+            json_response(&negotiate::in_version(beta, table))
         }
     };
     *response.status_mut() = code;

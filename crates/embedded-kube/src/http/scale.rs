@@ -58,8 +58,13 @@ fn scale_of(call: &Call<'_>, object: &Object) -> Value {
 }
 
 pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
-    let stored = call.registry().get_stored(&call.resource, &call.namespace, call.name())?;
-    Ok(json_response(&scale_of(call, &stored.object())))
+    let live = call.registry().get(&call.resource.gvr(), &call.namespace, call.name())?;
+    if let Some(path) = call.resource.custom.as_ref().and_then(|c| c.scale.as_ref()).map(|scale| &scale.spec)
+        && live.pointer(&pointer(path)).is_none()
+    {
+        return Err(Status::internal(format!("the spec replicas field {path:?} does not exist")));
+    }
+    Ok(json_response(&scale_of(call, &live)))
 }
 
 pub async fn update(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {

@@ -31,6 +31,8 @@ struct Printer {
     resource: Arc<Resource>,
     filter: Filter,
     form: Form,
+    /// Tables and metadata in their older version.
+    beta: bool,
     include: table::Include,
     /// A table's column definitions come once.
     headed: bool,
@@ -57,7 +59,9 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let seconds = call.query.number("timeoutSeconds")?.filter(|s| *s > 0);
     let seconds = seconds.map_or_else(|| rand::rng().random_range(1800..3600), |s| s.unsigned_abs().min(86_400));
     let include = table::Include::from_query(call.query.get("includeObject"));
-    let mut printer = Printer { registry: call.registry().clone(), resource: call.resource.clone(), filter, form, include, headed: false };
+    let beta = negotiate::is_beta(&call.parts.headers);
+    let mut printer =
+        Printer { beta, registry: call.registry().clone(), resource: call.resource.clone(), filter, form, include, headed: false };
     let asked = call.query.get("resourceVersion").unwrap_or("");
     let after = match asked {
         "" | "0" => None,
@@ -228,12 +232,13 @@ impl Printer {
         let stored = served.first().unwrap_or(stored);
         match self.form {
             Form::Object | Form::GroupDiscovery => line(word, &object::bytes(&self.resource, stored)),
-            Form::Metadata | Form::MetadataList => line(word, &to_bytes(&object::metadata_only(&self.resource, &stored.object()))),
+            Form::Metadata | Form::MetadataList => line(word, &self.of_meta(object::metadata_only(&self.resource, &stored.object()))),
             Form::Table => {
                 let meta = json!({"resourceVersion": stored.meta.revision.to_string()});
                 let rows = std::slice::from_ref(stored);
                 let table = table::table(&self.resource, rows, meta, self.include, self.registry.now());
-                line(word, &to_bytes(&self.head_once(table)))
+                let table = self.head_once(table);
+                line(word, &self.of_meta(table))
             }
         }
     }
@@ -263,7 +268,11 @@ impl Printer {
             }
             _ => object::blank(&self.resource, metadata).into_value(),
         };
-        line("BOOKMARK", &to_bytes(&object))
+        line("BOOKMARK", &self.of_meta(object))
+    }
+
+    fn of_meta(&self, value: Value) -> Vec<u8> {
+        to_bytes(&negotiate::in_version(self.beta, value))
     }
 }
 

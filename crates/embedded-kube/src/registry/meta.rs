@@ -313,7 +313,13 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object) {
     if !resource.has_generation() {
         return;
     }
-    let differs = |key: &String| !matches!(key.as_str(), "metadata" | "status" | "apiVersion" | "kind") && old.0.get(key) != new.0.get(key);
+    // To a custom kind without a status endpoint its status is a field like any other.
+    let skipped = |key: &str| match key {
+        "metadata" | "apiVersion" | "kind" => true,
+        "status" => resource.custom.is_none() || resource.has_status(),
+        _ => false,
+    };
+    let differs = |key: &String| !skipped(key) && old.0.get(key) != new.0.get(key);
     // Deployments count their annotations, too, except for the one that their controller writes with the status.
     let counted = |o: &Object| {
         let mut annotations = o.annotations();

@@ -32,6 +32,12 @@ impl Registry {
             if !state.get(&resource.table, namespace, name).is_some_and(|now| Arc::ptr_eq(now, &current)) {
                 continue;
             }
+            if options.dry_run && !removed {
+                drop(state);
+                let (object, revision) = (Arc::new(new), current.meta.revision);
+                let stored = Arc::new(Stored::new(&object, revision));
+                return Ok(Deleted { object, stored, revision: 0, removed, warnings });
+            }
             if options.dry_run || (!removed && new == *old) {
                 return Ok(Deleted { object: old, stored: current, revision: 0, removed, warnings });
             }

@@ -114,6 +114,18 @@ impl Registry {
     fn commit_new(&self, resource: &Arc<Resource>, mut object: Object, dry_run: bool) -> Result<Written, Status> {
         self.as_stored(resource, &mut object)?;
         let storage = self.storage_resource(resource);
+        // Only the real store looks at it, so that a dry run does not.
+        if !dry_run && !object.resource_version().is_empty() {
+            let text = object.resource_version();
+            let why = match text.parse::<u64>() {
+                Ok(0) => None,
+                Ok(_) => Some("resourceVersion should not be set on objects to be created".to_owned()),
+                Err(_) => Some(format!("strconv.ParseUint: parsing \"{text}\": invalid syntax")),
+            };
+            if let Some(why) = why {
+                return Err(Status::new(500, "", why));
+            }
+        }
         let mut state = self.lock();
         if let Some(existing) = state.get(&resource.table, object.namespace(), object.name()) {
             let mut status = Status::already_exists(&resource.group, &resource.resource, object.name());
@@ -128,20 +140,7 @@ impl Registry {
         }
         if dry_run {
             drop(state);
-            object.metadata_mut().remove("resourceVersion");
             return Ok(not_written(object, true));
-        }
-        // Only the real store looks at it, so that a dry run does not.
-        if !object.resource_version().is_empty() {
-            let text = object.resource_version();
-            let why = match text.parse::<u64>() {
-                Ok(0) => None,
-                Ok(_) => Some("resourceVersion should not be set on objects to be created".to_owned()),
-                Err(_) => Some(format!("strconv.ParseUint: parsing \"{text}\": invalid syntax")),
-            };
-            if let Some(why) = why {
-                return Err(Status::new(500, "", why));
-            }
         }
         let (object, stored) = state.put(&storage, object);
         let revision = stored.meta.revision;
@@ -253,7 +252,9 @@ impl Registry {
             meta::check_patched_identity(&resource, &old, &mut new).map_err(|status| status.warned(&warnings))?;
             if !new.uid().is_empty() && new.uid() != old.uid() {
                 let cause = Cause::invalid("metadata.uid", &new.uid().into(), "field is immutable");
-                return Err(Status::invalid(&resource.group, &resource.kind, name, vec![cause]).warned(&warnings));
+                // Found once as metadata, and once more as that of the kind.
+                let causes = vec![cause.clone(), cause];
+                return Err(Status::invalid(&resource.group, &resource.kind, name, causes).warned(&warnings));
             }
             warnings.extend(meta::distinct_owners(&mut new));
             if meta::asked_revision(&new)?.is_some_and(|revision| revision != current.meta.revision) {

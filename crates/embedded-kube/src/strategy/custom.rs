@@ -65,8 +65,8 @@ pub fn wrong_type(resource: &Resource, object: &Object) -> Option<Cause> {
     (object.api_version() != version).then(|| Cause::invalid("apiVersion", &object.api_version().into(), &format!("must be {version}")))
 }
 
-/// Everything that is wrong, and what is only warned about.
-pub fn check(custom: &Custom, object: &Object, old: Option<&Object>, part: Part) -> (Vec<Cause>, Vec<String>) {
+/// Everything that is wrong besides what was `found` before, and what is only warned about.
+pub fn check(custom: &Custom, object: &Object, (old, part): (Option<&Object>, Part), found: &[Cause]) -> (Vec<Cause>, Vec<String>) {
     let Some(node) = &custom.node else { return (Vec::new(), Vec::new()) };
     let value = Value::Object(object.0.clone());
     let before = old.map(|o| Value::Object(o.0.clone()));
@@ -88,7 +88,7 @@ pub fn check(custom: &Custom, object: &Object, old: Option<&Object>, part: Part)
     }
     let mut warnings = Vec::new();
     if let Some(rules) = &custom.rules {
-        if problems.iter().any(|p| BLOCKING.contains(&p.reason)) {
+        if problems.iter().map(|p| p.reason).chain(found.iter().map(|c| c.reason)).any(|reason| BLOCKING.contains(&reason)) {
             let text = format!("Invalid value: null: {NOT_CHECKED}");
             problems.push(Problem { reason: "FieldValueInvalid", path: "<nil>".into(), text });
         } else {

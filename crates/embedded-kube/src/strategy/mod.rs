@@ -336,7 +336,7 @@ pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part
     };
     let mut warnings = Vec::new();
     if let Some(custom) = &resource.custom {
-        let (more, ratcheted) = custom::check(custom, object, old, part);
+        let (more, ratcheted) = custom::check(custom, object, (old, part), &causes);
         causes.extend(more);
         warnings = ratcheted;
         if part != Part::Status {

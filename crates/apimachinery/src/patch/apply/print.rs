@@ -1,14 +1,14 @@
-//! Values as Go prints them in the messages about an applied configuration, whose numbers are all floats.
+//! Values as Go prints them in the messages about an applied configuration.
 //!
 //! Main functions: [`plain`] (`%v`), [`source`] (`%#v`), [`type_name`] (`%T`).
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),
-        Value::Number(n) => float(n.as_f64().unwrap_or_default()),
+        Value::Number(n) => number(n),
         Value::Bool(b) => b.to_string(),
         Value::Array(list) => format!("[{}]", list.iter().map(plain).collect::<Vec<_>>().join(" ")),
         Value::Object(map) => format!("map[{}]", map.iter().map(|(k, v)| format!("{k}:{}", plain(v))).collect::<Vec<_>>().join(" ")),
@@ -19,7 +19,7 @@ pub(super) fn source(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),
         Value::String(text) => format!("{text:?}"),
-        Value::Number(n) => float(n.as_f64().unwrap_or_default()),
+        Value::Number(n) => number(n),
         Value::Bool(b) => b.to_string(),
         Value::Array(list) => format!("[]interface {{}}{{{}}}", list.iter().map(source).collect::<Vec<_>>().join(", ")),
         Value::Object(map) => {
@@ -38,6 +38,10 @@ pub(super) fn type_name(value: &Value) -> &'static str {
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",
     }
+}
+
+fn number(n: &Number) -> String {
+    if n.is_f64() { float(n.as_f64().unwrap_or_default()) } else { n.to_string() }
 }
 
 /// The shortest digits; with an exponent below 1e-4, and from 1e6 on.
@@ -59,10 +63,9 @@ mod tests {
 
     #[test]
     fn values_look_as_go_prints_them() {
-        let value = json!({"a": [1, 2.5, "x", true, null], "b": {"c": 5_000_000_000_i64}});
-        assert_eq!(plain(&value), "map[a:[1 2.5 x true <nil>] b:map[c:5e+09]]");
-        let source_text =
-            r#"map[string]interface {}{"a":[]interface {}{1, 2.5, "x", true, interface {}(nil)}, "b":map[string]interface {}{"c":5e+09}}"#;
+        let value = json!({"a": [1, 2.5, "x", true, null], "b": {"c": 5_000_000_000_i64, "d": 5e9}});
+        assert_eq!(plain(&value), "map[a:[1 2.5 x true <nil>] b:map[c:5000000000 d:5e+09]]");
+        let source_text = r#"map[string]interface {}{"a":[]interface {}{1, 2.5, "x", true, interface {}(nil)}, "b":map[string]interface {}{"c":5000000000, "d":5e+09}}"#;
         assert_eq!(source(&value), source_text);
     }
 }

@@ -138,6 +138,7 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     // JSON is YAML, and clients send JSON as `application/apply-patch+yaml`; it is read faster as JSON.
     if bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
         && let Ok(found) = json(bytes)
+        && found.1.is_empty()
     {
         return Ok(found);
     }
@@ -166,6 +167,10 @@ fn go_yaml(error: &yaml::YamlError) -> String {
         // It counts no line for these.
         "mapping values are not allowed in this context" | "document contains excessive aliasing" => {
             return format!("yaml: {}", error.message);
+        }
+        // It counts the lines from where the node began.
+        "while parsing a node, did not find expected node content" => {
+            return format!("yaml: line {}: did not find expected node content", error.line.saturating_sub(1).max(1));
         }
         text => text,
     };

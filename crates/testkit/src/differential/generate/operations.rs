@@ -70,6 +70,7 @@ impl Generator {
             0 => "application/json;as=Table;v=v1;g=meta.k8s.io,application/json".to_owned(),
             1 => "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json".to_owned(),
             2 if self.chance(30) => "application/json;as=Table;v=v1;g=meta.k8s.io".to_owned(),
+            2 if self.chance(30) => "application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json".to_owned(),
             3 if self.chance(20) => (*pick(
                 &mut self.rng,
                 &["text/html", "*/*", "application/*", "application/json;q=0.5", "application/json;as=Bogus;v=v1;g=meta.k8s.io"],

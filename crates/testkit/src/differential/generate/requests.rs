@@ -32,6 +32,13 @@ const DOCUMENTS: [&str; 22] = [
     "/apis/events.k8s.io/v1",
 ];
 
+/// All groups, versions and resources in one document.
+const AGGREGATED: [&str; 3] = [
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json",
+    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json",
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+];
+
 const ODD_PATHS: [&str; 14] = [
     "/nothing",
     "/api/v2",
@@ -51,6 +58,12 @@ const ODD_PATHS: [&str; 14] = [
 
 impl Generator {
     pub(super) fn document(&mut self) {
+        if self.chance(15) {
+            let path = (*pick(&mut self.rng, &["/api", "/apis"])).to_owned();
+            let accept = (*pick(&mut self.rng, &AGGREGATED)).to_owned();
+            self.push(Step { method: "GET".into(), path, accept, ..Step::default() });
+            return;
+        }
         let path = (*pick(&mut self.rng, &DOCUMENTS)).to_owned();
         self.push(Step { method: "GET".into(), path, ..Step::default() });
     }
