@@ -183,21 +183,25 @@ fn joined(lua: &Lua, meter: Rc<Meter>) -> mlua::Result<Function> {
     })
 }
 
-/// What `pcall` and its like hand to the script: a limit goes on to the top, anything else is a value.
+/// What `pcall` and its like make of an error: whether it is a limit, which nothing may catch, and the value for the script. No error of
+/// its own: mlua walks the whole stack for each, and there may be thousands of calls to leave.
 fn caught(lua: &Lua, meter: Rc<Meter>) -> mlua::Result<Function> {
     lua.create_function(move |lua, error: Value| {
-        meter.charge(ERROR).map_err(Error::external)?;
+        if meter.charge(ERROR).is_err() {
+            return Ok((true, error));
+        }
         let out_of_memory = match &error {
             Value::Error(error) => matches!(**error, Error::MemoryError(_)),
             Value::String(text) => text.as_bytes() == b"not enough memory",
             _ => false,
         };
         if out_of_memory {
-            return Err(Error::external(meter.reach(Limit::Memory)));
+            meter.reach(Limit::Memory);
+            return Ok((true, error));
         }
         match &error {
-            Value::Error(error) => Ok(Value::String(lua.create_string(worker::message(error))?)),
-            _ => Ok(error),
+            Value::Error(error) => Ok((false, Value::String(lua.create_string(worker::message(error))?))),
+            _ => Ok((false, error)),
         }
     })
 }

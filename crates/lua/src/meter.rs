@@ -7,6 +7,9 @@ use std::cell::Cell;
 /// Steps between two looks at the clock.
 const LOOK: u64 = 1 << 14;
 
+/// Instructions for leaving what was called when a limit was reached, before the error is raised once more.
+const LEAVING: u32 = 1 << 16;
+
 /// Counts down; once something is used up, it stays so until the next run.
 pub(crate) struct Meter {
     steps: Cell<u64>,
@@ -16,6 +19,7 @@ pub(crate) struct Meter {
     now: Cell<Timestamp>,
     deadline: Cell<Timestamp>,
     reached: Cell<Option<Limit>>,
+    leaving: Cell<u32>,
 }
 
 impl Meter {
@@ -30,6 +34,7 @@ impl Meter {
             now: epoch.clone(),
             deadline: epoch,
             reached: Cell::new(None),
+            leaving: Cell::new(0),
         }
     }
 
@@ -43,6 +48,7 @@ impl Meter {
         self.deadline
             .set(now.saturating_add(SignedDuration::try_from(limits.time).unwrap_or(SignedDuration::MAX)).unwrap_or(Timestamp::MAX));
         self.reached.set(None);
+        self.leaving.set(0);
     }
 
     /// When the run began: what scripts see as the time.
@@ -57,6 +63,16 @@ impl Meter {
     pub fn reach(&self, limit: Limit) -> Limit {
         self.reached.set(Some(self.reached.get().unwrap_or(limit)));
         limit
+    }
+
+    /// Whether the run is on its way out: then nothing but the prelude runs, and raising again would only cost time.
+    pub fn is_leaving(&self, instructions: u32) -> bool {
+        if self.reached.get().is_none() {
+            return false;
+        }
+        let left = self.leaving.get().checked_sub(instructions);
+        self.leaving.set(left.unwrap_or(LEAVING));
+        left.is_some()
     }
 
     /// Counts `steps`; work that is proportional to bytes counts its bytes in some share.

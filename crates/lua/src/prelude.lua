@@ -15,10 +15,12 @@ local function counted(f)
   return function(...) return pass(f(...)) end
 end
 
--- A limit that was reached cannot be caught: `raw.caught` raises it again, up to the top.
+-- A limit that was reached cannot be caught: it is raised again, as it is, up to the top.
 local function caught(ok, ...)
   if ok then return true, ... end
-  return false, raw.caught((...))
+  local is_limit, value = raw.caught((...))
+  if is_limit then error(value, 0) end
+  return false, value
 end
 
 -- The handler runs after `f` has ended: as LuaJIT does it, it would run inside the hook that stops `f`, where nothing is counted.

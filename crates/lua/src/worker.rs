@@ -52,6 +52,9 @@ impl Worker {
         let environment = library::environment(&lua, &meter)?;
         let counter = meter.clone();
         lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_EVERY), move |lua, _| {
+            if counter.is_leaving(HOOK_EVERY) {
+                return Ok(VmState::Continue);
+            }
             counter.charge(u64::from(HOOK_EVERY)).and_then(|()| counter.look()).map_err(Error::external)?;
             counter.check_memory(lua.used_memory()).map_err(Error::external)?;
             Ok(VmState::Continue)
