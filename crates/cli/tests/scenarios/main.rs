@@ -39,5 +39,6 @@ scenarios!(
     rules::respected_differences_outlive_a_sync,
     rules::the_api_server_says_what_differs,
     rules::sync_windows_hold_syncs_back,
+    rules::a_sync_that_takes_too_long_is_ended,
     deletion::hooks_run_before_and_after_a_deletion,
 );

@@ -96,3 +96,26 @@ pub fn sync_windows_hold_syncs_back(world: &mut World) {
     world.until_well("held", &sha);
     assert_eq!(world.value("held", "value").as_deref(), Some("2"));
 }
+
+pub fn a_sync_that_takes_too_long_is_ended(world: &mut World) {
+    let params = format!("{}/argocd-cmd-params-cm", namespaced("v1", "argocd", "configmaps"));
+    world.kube.patch(&params, &json!({"data": {"controller.sync.timeout.seconds": "2"}}));
+    let slow = "apiVersion: batch/v1
+kind: Job
+metadata:
+  name: slow
+  annotations: {argocd.argoproj.io/hook: PreSync}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: c, image: registry.example.org/hook:v1, command: [sleep, \"600\"]}]
+";
+    let repo = Repo::with(&[("app/slow.yaml", slow), ("app/cm.yaml", config_map("late", "1").as_str())]);
+    world.deploy("late", &repo.url(), "app", &json!({}));
+    let ended = |app: &Value| app.get("operation").is_none() && text(app, "/status/operationState/phase") == "Failed";
+    let app = world.until("late", "ended", ended);
+    assert_eq!(text(&app, "/status/operationState/message"), "Operation terminated, triggered by controller sync timeout");
+    assert_eq!(world.value("late", "value"), None, "what comes after the hook was not applied");
+    world.kube.patch(&params, &json!({"data": {"controller.sync.timeout.seconds": null}}));
+}

@@ -95,6 +95,11 @@ impl Settings {
         self.config.get(key).map_or("", String::as_str)
     }
 
+    /// A value of argocd-cmd-params-cm; empty when it is not set.
+    pub fn param(&self, key: &str) -> &str {
+        self.params.get(key).map_or("", String::as_str)
+    }
+
     /// `true` as Go's settings read it.
     pub fn is_true(&self, key: &str) -> bool {
         self.get(key) == "true"

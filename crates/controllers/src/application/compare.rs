@@ -140,11 +140,11 @@ async fn ask(cluster: &LiveCluster, comparison: &Comparison) -> DryRuns {
     pairs.into_iter().map(|(key, _)| key.clone()).zip(answers).collect()
 }
 
-/// Whether the Application asks for differences by the API server.
-fn server_side_diff(app: &Application) -> Option<ServerSideDiff> {
+/// Whether differences are told by the API server: the Application's own word counts before that of the installation.
+fn server_side_diff(app: &Application, by_default: bool) -> Option<ServerSideDiff> {
     let options = app.metadata.annotations.get(marks::COMPARE_OPTIONS).map_or("", String::as_str);
     let has = |option: &str| options.split(',').any(|o| o.trim() == option);
-    let wanted = has("ServerSideDiff=true") && !has("ServerSideDiff=false");
+    let wanted = (by_default || has("ServerSideDiff=true")) && !has("ServerSideDiff=false");
     wanted.then(|| ServerSideDiff { include_webhooks: has("IncludeMutationWebhook=true") })
 }
 
@@ -196,7 +196,7 @@ pub fn rules(pass: &Pass<'_>) -> Result<CompareRules, String> {
     rules.inclusions = settings.inclusions()?;
     rules.ignore_status = settings.ignore_status();
     rules.ignore_aggregated_roles = settings.ignore_aggregated_roles();
-    rules.server_side_diff = server_side_diff(app);
+    rules.server_side_diff = server_side_diff(app, settings.param("controller.diff.server.side") == "true");
     let policy = app.spec.sync_policy.as_ref();
     rules.sync_options = policy.map(|p| p.sync_options.clone()).unwrap_or_default();
     rules.managed_namespace = policy.and_then(|p| p.managed_namespace_metadata.as_ref()).map(|wanted| {

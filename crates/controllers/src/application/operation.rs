@@ -6,9 +6,9 @@
 use super::{
     compare::{self, Desired},
     error::Error,
-    pass::{Again, Pass},
+    pass::{Again, Pass, soonest},
     refresh::{Level, Reason, Refresh},
-    retry, status,
+    retry, status, timeouts,
 };
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
@@ -25,6 +25,9 @@ use tiphys_engine::{
     sync::{self, Decision, Observed, OperationPhase, PROGRESS_ANNOTATION, Progress, SyncPlan, SyncRequest, window::Windows},
     types::{Comparison, ConditionType},
 };
+
+/// What an operation says that is ended because it took too long.
+const TIMED_OUT: &str = "operation is terminating due to timeout";
 
 /// An operation on its way.
 pub struct Running {
@@ -66,9 +69,10 @@ pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
             }
         },
     };
+    let again = limit(pass);
     running.request.terminate = state(pass).phase == "Terminating";
     running.request.prune_confirmed = prune_confirmed(pass, running.request.started_at);
-    let again = drive(pass, &mut running).await;
+    let again = drive(pass, &mut running).await.map(|next| next.map(|next| soonest(Some(next), again).unwrap_or(next)));
     if matches!(again, Ok(Some(_)) | Err(_)) {
         pass.memo.running = Some(running);
     }
@@ -122,6 +126,21 @@ async fn begin(pass: &mut Pass<'_>) -> Result<Option<Duration>, Error> {
     pass.annotations.push((PROGRESS_ANNOTATION, None));
     pass.store().await?;
     Ok(None)
+}
+
+/// Ends an operation that takes longer than it may; else says when to look whether it does.
+fn limit(pass: &mut Pass<'_>) -> Again {
+    let limit = timeouts::sync(&pass.controller.records.settings())?;
+    let state = pass.app.status.operation_state.as_mut().filter(|s| s.phase == "Running")?;
+    let left = (state.started_at?.timestamp() + limit).duration_since(pass.now);
+    match Duration::try_from(left).ok().filter(|left| !left.is_zero()) {
+        Some(left) => Some((Reason::LOOK, left)),
+        None => {
+            state.phase = "Terminating".into();
+            state.message = TIMED_OUT.into();
+            None
+        }
+    }
 }
 
 /// How long to wait when a sync window bars the operation. It stays as it is meanwhile; one that a user ends is never held up.
@@ -257,7 +276,7 @@ fn request(pass: &Pass<'_>, operation: &SyncOperation, revision: &str, id: &str)
         options: sync::SyncOptions::parse(&operation.sync_options),
         dest_namespace: pass.app.spec.destination.namespace.clone(),
         namespace_metadata: metadata.map(|m| sync::NamespaceMetadata { labels: m.labels.clone(), annotations: m.annotations.clone() }),
-        wave_delay_secs: 0,
+        wave_delay_secs: timeouts::wave_delay(&pass.controller.records.settings()),
         terminate: false,
         prune_confirmed: prune_confirmed(pass, started_at),
         skip_dry_run: false,
@@ -306,9 +325,19 @@ fn decide(running: &Running) -> Decision {
 /// Writes what the engine says into the operation's state.
 fn note(pass: &mut Pass<'_>, running: &Running, decision: &Decision) {
     let Some(state) = pass.app.status.operation_state.as_mut() else { return };
-    if !decision.phase.completed() {
-        decision.phase.as_str().clone_into(&mut state.phase);
-        state.message.clone_from(&decision.message);
+    match decision.phase.completed() {
+        true => {}
+        // It stays so until it ended, whatever it waits for; why it is terminated is told again then.
+        false if running.request.terminate => {
+            state.phase = "Terminating".into();
+            if state.message != TIMED_OUT {
+                state.message = "operation is terminating".into();
+            }
+        }
+        false => {
+            decision.phase.as_str().clone_into(&mut state.phase);
+            state.message.clone_from(&decision.message);
+        }
     }
     let result = state.sync_result.get_or_insert_default();
     result.resources = running.progress.results.iter().map(to_wire).collect();
@@ -323,7 +352,8 @@ async fn finish(pass: &mut Pass<'_>, phase: OperationPhase, message: String) -> 
     let terminating = state.phase == "Terminating";
     let failed = phase != OperationPhase::Succeeded;
     pass.now = Timestamp::now();
-    state.message = message;
+    let late = terminating && state.message == TIMED_OUT;
+    state.message = if late { format!("{message}, triggered by controller sync timeout") } else { message };
     // A start may lie in the second after this one, see `begin`.
     state.finished_at = Some(pass.now.max(state.started_at.map_or(pass.now, |t| t.timestamp())).into());
     let limit = state.operation.retry.limit;

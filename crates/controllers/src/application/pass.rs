@@ -158,7 +158,7 @@ impl<'a> Pass<'a> {
             revision: &sync.revision,
             resources: &self.app.status.resources,
         };
-        let verdict = auto_sync::decide(&self.app, &compared, auto_sync::Backoff::default(), self.now);
+        let verdict = auto_sync::decide(&self.app, &compared, super::timeouts::self_heal(&self.controller.records.settings()), self.now);
         let mut conditions = Vec::new();
         let mut again = None;
         match verdict {

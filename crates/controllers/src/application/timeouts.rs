@@ -1,5 +1,7 @@
-//! How long a comparison stays good: `timeout.reconciliation`, its jitter, `timeout.hard.reconciliation`.
+//! How long things may take and stay good, as the settings say: comparisons (`timeout.reconciliation`, its jitter,
+//! `timeout.hard.reconciliation` of argocd-cm), syncs, waves and self-healing (`controller.*` of argocd-cmd-params-cm).
 
+use super::auto_sync::Backoff;
 use jiff::SignedDuration;
 use tiphys_cluster::records::Settings;
 use tiphys_gocompat::duration;
@@ -29,4 +31,61 @@ pub fn soft(settings: &Settings, share: f64) -> SignedDuration {
 
 pub fn hard(settings: &Settings) -> SignedDuration {
     read(settings, "timeout.hard.reconciliation", SignedDuration::ZERO)
+}
+
+/// Whole seconds of a controller's parameter; what is no number counts as not set.
+fn seconds(settings: &Settings, key: &str) -> Option<u32> {
+    let text = settings.param(key);
+    if text.is_empty() {
+        return None;
+    }
+    let number = text.trim().parse().ok();
+    if number.is_none() {
+        tracing::warn!(key, text, "argocd-cmd-params-cm has a number of seconds that cannot be read; the default holds");
+    }
+    number
+}
+
+/// How long one attempt of a sync may take; `None` for as long as it likes.
+pub fn sync(settings: &Settings) -> Option<SignedDuration> {
+    seconds(settings, "controller.sync.timeout.seconds").filter(|s| *s > 0).map(|s| SignedDuration::from_secs(s.into()))
+}
+
+/// The pause after each wave. Argo CD waits two seconds; here readiness decides, unless somebody asks for a pause.
+pub fn wave_delay(settings: &Settings) -> u32 {
+    seconds(settings, "controller.sync.wave.delay.seconds").unwrap_or(0)
+}
+
+/// How self-healing slows down.
+pub fn self_heal(settings: &Settings) -> Backoff {
+    let default = Backoff::default();
+    let duration = |key, default: SignedDuration| seconds(settings, key).map_or(default, |s| SignedDuration::from_secs(s.into()));
+    Backoff {
+        initial: duration("controller.self.heal.backoff.timeout.seconds", default.initial),
+        factor: seconds(settings, "controller.self.heal.backoff.factor").unwrap_or(default.factor),
+        cap: duration("controller.self.heal.backoff.cap.seconds", default.cap),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_of_the_controller() {
+        let mut settings = Settings::default();
+        assert_eq!((sync(&settings), wave_delay(&settings), self_heal(&settings).factor), (None, 0, 3));
+        for (key, value) in [
+            ("controller.sync.timeout.seconds", "90"),
+            ("controller.sync.wave.delay.seconds", "2"),
+            ("controller.self.heal.backoff.timeout.seconds", "5"),
+            ("controller.self.heal.backoff.factor", "many"),
+            ("controller.self.heal.backoff.cap.seconds", "60"),
+        ] {
+            settings.params.insert(key.into(), value.into());
+        }
+        assert_eq!((sync(&settings), wave_delay(&settings)), (Some(SignedDuration::from_secs(90)), 2));
+        let backoff = self_heal(&settings);
+        assert_eq!((backoff.initial.as_secs(), backoff.factor, backoff.cap.as_secs()), (5, 3, 60));
+    }
 }
