@@ -64,6 +64,11 @@ pub struct Condition {
 pub trait KindInfo {
     /// `None`: the cluster does not have the kind (or not yet, when its CRD is part of the same Application).
     fn is_namespaced(&self, gk: &GroupKind) -> Option<bool>;
+
+    /// Why nothing is known of a kind, when its group could not be asked: then it may well exist.
+    fn failure(&self, _gk: &GroupKind) -> Option<String> {
+        None
+    }
 }
 
 /// How a live object says which Application it belongs to.

@@ -103,9 +103,11 @@ impl<'a> Run<'a> {
 
     /// A namespace that is only made when it is missing is no step when it is there, unless this operation made it.
     fn applies(&self, step: &Step) -> bool {
-        let was_read = || self.ledger.mark(step).is_some_and(|m| !m.uid.is_empty());
+        let mark = self.ledger.mark(step);
+        let (was_read, was_missing) = (|| mark.is_some_and(|m| !m.uid.is_empty()), mark.is_some_and(|m| m.gone));
         step.action != Action::CreateNamespace { always: false }
             || self.ledger.result(step).is_some()
+            || was_missing
             || (!was_read() && (self.observed.live)(&step.key).is_none())
     }
 

@@ -1,60 +1,36 @@
 //! Crashes: a sync that is killed and forgotten at any point ends like one that is not, and no hook runs twice.
 
-use super::sim::{Cut, NS, Sim, hook_job, make, options, wave, widget_crd};
+use super::{
+    scenarios::{self, SCENARIOS, rich},
+    sim::{Sim, hook_job, make, wave},
+};
 use crate::{
-    sync::{OperationPhase, hook},
+    sync::OperationPhase,
     types::HealthStatus::{Degraded, Healthy, Progressing},
 };
 use std::collections::BTreeMap;
 
-/// A sync with everything in it.
-fn rich() -> Sim {
-    let mut sim = Sim::new(vec![
-        make("Namespace", NS),
-        hook_job("pre", "PreSync", ""),
-        wave(hook_job("pre-2", "PreSync", "HookSucceeded"), 1),
-        make("ConfigMap", "a"),
-        widget_crd(),
-        make("Widget", "w"),
-        wave(make("Deployment", "b"), 1),
-        wave(make("Deployment", "c"), 2),
-        wave(hook_job("mid", "Sync", "HookFailed"), 2),
-        options(wave(make("ConfigMap", "d"), 3), "Replace=true"),
-        hook_job("both", "PreSync,PostSync", ""),
-        hook_job("post", "PostSync", "BeforeHookCreation,HookSucceeded"),
-        hook_job("fail", "SyncFail", ""),
-    ])
-    .existing(make("ConfigMap", "old"))
-    .existing(wave(make("Secret", "old-2"), 2))
-    .existing(wave(make("ConfigMap", "d"), 3))
-    .healthy("pre", &[Progressing, Healthy])
-    .healthy("b", &[Progressing, Healthy])
-    .healthy("post", &[Progressing, Progressing, Healthy]);
-    let mut left = hook_job("post", "PostSync", "BeforeHookCreation,HookSucceeded");
-    left.set_finalizers(vec![hook::HOOK_FINALIZER.into()]);
-    sim.put(left);
-    sim.unknown_kinds.insert("Widget".into());
-    sim.slow_deletions.insert("old-2".into(), 1);
-    sim
-}
-
-/// The same, failing late.
-fn failing() -> Sim {
-    rich().healthy("c", &[Progressing, Degraded]).healthy("fail", &[Progressing, Healthy])
-}
-
-fn refused() -> Sim {
-    rich().error("apply c", "no").healthy("mid", &[Progressing, Healthy])
-}
-
 /// What counts of the end: phase, what is in the cluster, results and how often each hook was created.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct End {
     phase: OperationPhase,
     message: String,
     world: Vec<String>,
     results: BTreeMap<String, String>,
     created: BTreeMap<String, usize>,
+    deleted: BTreeMap<String, usize>,
+}
+
+impl End {
+    /// A namespace that was made just before the crash is not reported when the annotation is lost: it was there already.
+    fn is_as_good_as(&self, other: &Self, annotation_kept: bool) -> bool {
+        let reported = |end: &Self| {
+            let counts = |key: &str| annotation_kept || !key.starts_with("/Namespace/");
+            end.results.iter().filter(|(k, _)| counts(k)).map(|(k, v)| (k.clone(), v.clone())).collect()
+        };
+        let (mine, others) = (Self { results: reported(self), ..self.clone() }, Self { results: reported(other), ..other.clone() });
+        mine == others
+    }
 }
 
 fn end(sim: Sim, phase: OperationPhase, message: String) -> End {
@@ -71,73 +47,93 @@ fn end(sim: Sim, phase: OperationPhase, message: String) -> End {
         world: sim.world.values().map(|o| format!("{}{}", o.key(), held(o))).collect(),
         results: sim.progress.results.iter().map(|r| (r.step_key().to_string(), verdict(r))).collect(),
         created: sim.created_hooks,
+        deleted: sim.deleted,
     }
 }
 
-/// Runs to the end, cut off once in turn `at` (or never), and tells whether there was such a turn.
-fn run_cut(mut sim: Sim, at: Option<usize>, cut: Cut, keep_annotation: bool) -> (End, bool) {
-    for turn in 0..400 {
-        let cut_now = at == Some(turn);
-        let decision = sim.turn_cut(cut_now.then_some(cut));
-        if decision.phase.completed() {
-            return (end(sim, decision.phase, decision.message), false);
-        }
-        if cut_now {
+/// Runs to the end with a user who looks on; if the process dies, it is started again. Gives the number of points passed too.
+fn run(mut sim: Sim, user: scenarios::User, keep_annotation: bool) -> (End, usize) {
+    for _ in 0..400 {
+        let Some(decision) = sim.turn_or_die() else {
             sim.restart(keep_annotation);
-            let last = sim.run();
-            return (end(sim, last.phase, last.message), true);
+            continue;
+        };
+        let goes_on = user(&mut sim, &decision);
+        if decision.phase.completed() && !goes_on {
+            let points = sim.points;
+            return (end(sim, decision.phase, decision.message), points);
         }
-        if decision.effects.is_empty() {
+        if decision.effects.is_empty() && !decision.phase.completed() {
             sim.idle(&decision);
         }
     }
-    panic!("the sync did not end");
+    panic!("the sync did not end: {:?}", &sim.messages[390..]);
 }
 
-const CUTS: [Cut; 4] = [Cut::BeforeEffects, Cut::MidEffects, Cut::AfterEffects, Cut::AfterRecord];
-
-fn killed_anywhere(make_sim: fn() -> Sim, cuts: &[Cut], keep_annotation: bool) {
-    let (expected, _) = run_cut(make_sim(), None, Cut::AfterRecord, true);
-    assert!(expected.created.values().all(|n| *n == 1), "{:?}", expected.created);
-    for &cut in cuts {
-        let mut turn = 0;
-        loop {
-            let (got, was_cut) = run_cut(make_sim(), Some(turn), cut, keep_annotation);
-            if !was_cut {
-                break;
+/// Kills it at every point in turn; then after every write without the annotation, and with the effects of a group in the other order.
+fn killed_anywhere(name: &str, make_sim: fn() -> Sim, user: scenarios::User) -> (End, usize) {
+    let (expected, points) = run(make_sim(), user, true);
+    assert!(expected.created.values().all(|n| *n == 1), "{name}: {:?}", expected.created);
+    // The points after a write and before the next differ in little but the time.
+    for (keep, backwards, every) in [(true, false, 1), (false, false, 2), (true, true, 2)] {
+        for point in (every - 1..points).step_by(every) {
+            let mut sim = make_sim();
+            sim.backwards = backwards;
+            sim.dies_in = Some(point);
+            let (got, _) = run(sim, user, keep);
+            if !got.is_as_good_as(&expected, keep) {
+                let how = format!("{name}: killed at point {point}, annotation kept: {keep}, backwards: {backwards}");
+                panic!("{how}\n{:#?}\nand not\n{expected:#?}", got);
             }
-            assert_eq!(got, expected, "killed {cut:?} in turn {turn}, annotation kept: {keep_annotation}");
-            turn += 1;
         }
-        assert!(turn > 15, "only {turn} turns");
     }
+    (expected, points)
+}
+
+/// Every fourth scenario, so that they share the cores.
+fn killed_at_any_point(first: usize) {
+    let mut wrong = Vec::new();
+    for (name, make_sim, user, phase, deleted) in SCENARIOS.iter().skip(first).step_by(4) {
+        let (end, points) = killed_anywhere(name, *make_sim, *user);
+        println!("{points:4} points: {name}");
+        let gone: Vec<String> = end.deleted.iter().map(|(key, n)| format!("{} {n}", key.rsplit('/').next().unwrap_or_default())).collect();
+        if (end.phase, gone.join(", ").as_str()) != (*phase, *deleted) {
+            wrong.push(format!("{name}: {} {:?} {}", end.phase, gone.join(", "), end.message));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
-fn killed_anywhere_it_ends_the_same() {
-    killed_anywhere(rich, &CUTS, true);
+fn killed_at_any_point_scenarios_end_the_same_1() {
+    killed_at_any_point(0);
 }
 
 #[test]
-fn killed_anywhere_without_the_annotation_it_ends_the_same() {
-    killed_anywhere(rich, &CUTS, false);
+fn killed_at_any_point_scenarios_end_the_same_2() {
+    killed_at_any_point(1);
 }
 
 #[test]
-fn a_failing_sync_killed_anywhere_fails_the_same() {
-    killed_anywhere(failing, &[Cut::MidEffects], true);
-    killed_anywhere(failing, &[Cut::AfterRecord], false);
+fn killed_at_any_point_scenarios_end_the_same_3() {
+    killed_at_any_point(2);
 }
 
 #[test]
-fn a_refused_apply_killed_anywhere_fails_the_same() {
-    killed_anywhere(refused, &[Cut::MidEffects], true);
-    killed_anywhere(refused, &[Cut::AfterRecord], false);
+fn killed_at_any_point_scenarios_end_the_same_4() {
+    killed_at_any_point(3);
+}
+
+#[test]
+fn there_are_enough_points() {
+    let points: usize = SCENARIOS.iter().map(|(_, make_sim, user, ..)| run(make_sim(), *user, true).1).sum();
+    println!("{points} points in {} scenarios", SCENARIOS.len());
+    assert!(SCENARIOS.len() >= 24 && points > 1_000, "{points} points");
 }
 
 #[test]
 fn killed_in_every_single_turn_it_ends_the_same() {
-    let (expected, _) = run_cut(rich(), None, Cut::AfterRecord, true);
+    let (expected, _) = run(rich(), scenarios::nobody, true);
     for keep in [true, false] {
         let mut sim = rich();
         let last = (0..400).find_map(|_| {
@@ -154,18 +150,14 @@ fn killed_in_every_single_turn_it_ends_the_same() {
 
 #[test]
 fn with_one_plan_for_all_turns_it_ends_the_same() {
-    for make_sim in [rich, failing, refused] {
-        let (expected, _) = run_cut(make_sim(), None, Cut::AfterRecord, true);
-        let mut sim = make_sim();
-        sim.keep_plan();
-        let (got, _) = run_cut(sim, None, Cut::AfterRecord, true);
-        assert_eq!(got, expected);
-        for turn in [5, 12, 16] {
+    for make_sim in [rich, scenarios::failing, scenarios::refused] {
+        let (expected, points) = run(make_sim(), scenarios::nobody, true);
+        for dies_in in [None, Some(points / 4), Some(points / 2), Some(points * 3 / 4)] {
             let mut sim = make_sim();
             sim.keep_plan();
-            let (got, was_cut) = run_cut(sim, Some(turn), Cut::AfterEffects, false);
-            assert!(was_cut);
-            assert_eq!(got, expected, "killed in turn {turn}");
+            sim.dies_in = dies_in;
+            let (got, _) = run(sim, scenarios::nobody, false);
+            assert_eq!(got, expected, "killed at {dies_in:?}");
         }
     }
 }
@@ -174,7 +166,7 @@ fn with_one_plan_for_all_turns_it_ends_the_same() {
 fn a_hook_created_just_before_a_crash_is_adopted() {
     let mut sim = Sim::new(vec![hook_job("j", "PreSync", "")]);
     sim.turn();
-    sim.turn_cut(Some(Cut::AfterEffects));
+    sim.turn_unrecorded();
     sim.restart(true);
     sim.run();
     assert_eq!(sim.wet_log(), ["run hook j", "remove finalizer of j"]);
@@ -184,8 +176,7 @@ fn a_hook_created_just_before_a_crash_is_adopted() {
 fn a_hook_of_another_attempt_is_not_adopted() {
     let mut sim = Sim::new(vec![hook_job("j", "PreSync", "")]).healthy("j", &[Degraded]);
     sim.run();
-    sim.request.operation_id = "op-2".into();
-    sim.progress = crate::sync::Progress::new("op-2");
+    sim.retry("op-2");
     sim = sim.healthy("j", &[Healthy]);
     assert_eq!(sim.run().phase, OperationPhase::Succeeded);
     assert_eq!(sim.wet_log()[2..], ["delete hook j", "run hook j", "remove finalizer of j"]);
@@ -274,27 +265,31 @@ fn random(seed: u64) -> Sim {
 fn whatever_is_synced_and_whenever_it_is_killed() {
     let mut phases = BTreeMap::new();
     for seed in 0..150 {
-        let (expected, _) = run_cut(random(seed), None, Cut::AfterRecord, true);
+        let (expected, points) = run(random(seed), scenarios::nobody, true);
         *phases.entry(expected.phase.as_str()).or_insert(0) += 1;
         let mut dice = Dice(seed + 1_000_000);
         let mut sim = random(seed);
         let last = (0..300).find_map(|_| {
-            let cut = (dice.below(3) == 0).then(|| dice.pick(&CUTS));
-            let decision = sim.turn_cut(cut);
+            if sim.dies_in.is_none() && dice.below(3) == 0 {
+                sim.dies_in = Some(dice.below(points / 2 + 1));
+            }
+            let Some(decision) = sim.turn_or_die() else {
+                let begun = sim.stored.as_ref().is_some_and(|(results, _)| results != "[]");
+                sim.restart(!begun || dice.below(2) == 0);
+                return None;
+            };
             if decision.phase.completed() {
                 return Some(decision);
             }
-            if cut.is_some() {
-                let begun = sim.stored.as_ref().is_some_and(|(results, _)| results != "[]");
-                sim.restart(!begun || dice.below(2) == 0);
-            } else if decision.effects.is_empty() {
+            if decision.effects.is_empty() {
                 sim.idle(&decision);
             }
             None
         });
         let last = last.unwrap_or_else(|| panic!("sync {seed} did not end"));
         let got = end(sim, last.phase, last.message);
-        assert_eq!((got.phase, &got.world, &got.created), (expected.phase, &expected.world, &expected.created), "sync {seed}");
+        let what = |e: &End| (e.phase, e.world.clone(), e.created.clone(), e.deleted.clone());
+        assert_eq!(what(&got), what(&expected), "sync {seed}");
         assert!(got.created.values().all(|n| *n == 1), "sync {seed}: {:?}", got.created);
     }
     assert!(phases["Succeeded"] > 20 && phases["Failed"] > 20, "{phases:?}");

@@ -1,6 +1,6 @@
 //! Pruning: facts D.
 
-use super::sim::{Cut, Sim, make, options, says, wave};
+use super::sim::{Sim, make, options, says, wave};
 use crate::sync::{Effect, OperationPhase, Propagation};
 
 #[test]
@@ -161,8 +161,11 @@ fn what_is_gone_is_not_waited_for_though_the_cache_still_shows_it() {
 fn a_prune_that_was_done_but_not_recorded_is_still_reported() {
     let mut sim = Sim::new(vec![wave(make("ConfigMap", "c"), 1)]).existing(make("Pod", "p"));
     while !sim.log.contains(&"prune p".to_owned()) {
-        let cut = sim.decide().effects.iter().any(|e| e.verb() == "prune");
-        sim.turn_cut(cut.then_some(Cut::AfterEffects));
+        if sim.decide().effects.iter().any(|e| e.verb() == "prune") {
+            sim.turn_unrecorded();
+        } else {
+            sim.turn();
+        }
     }
     sim.restart(false);
     sim.run();

@@ -1,14 +1,14 @@
 //! A cluster in a map: carries effects out, lets time pass, and can forget everything between two steps.
 
+pub use super::objects::{NS, cluster_scoped, hook_job, make, object, options, wave, widget_crd, with};
 use crate::{
     sync::{
-        ApplyMode, Decision, Effect, Observed, OperationPhase, Outcome, Progress, ResourceResult, SyncPlan, SyncRequest, Write, hook, next,
-        plan_with, record,
+        Decision, Effect, Observed, OperationPhase, Outcome, Progress, ResourceResult, SyncPlan, SyncRequest, Write, hook, next, plan_with,
+        record,
     },
     types::{CompareRules, Comparison, Diff, Entry, Health, HealthStatus, IgnoreRule, KindInfo, SyncStatus, Tracking},
 };
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
 use std::{
     cell::Cell,
     collections::{BTreeMap, BTreeSet},
@@ -17,74 +17,7 @@ use std::{
 };
 use tiphys_apimachinery::{GroupKind, Object, ResourceKey};
 
-pub const NS: &str = "app-ns";
 pub const OPERATION: &str = "op-1";
-
-pub fn object(value: Value) -> Object {
-    Object::from_value(value).expect("a map")
-}
-
-/// An object of a built-in kind in the destination namespace.
-pub fn make(kind: &str, name: &str) -> Object {
-    let api_version = match kind {
-        "Deployment" | "StatefulSet" => "apps/v1",
-        "Job" => "batch/v1",
-        "ClusterRole" => "rbac.authorization.k8s.io/v1",
-        "CustomResourceDefinition" => "apiextensions.k8s.io/v1",
-        "Widget" => "example.com/v1",
-        _ => "v1",
-    };
-    let mut o = object(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}));
-    if !cluster_scoped(kind) {
-        o.set_namespace(NS);
-    }
-    o
-}
-
-pub fn cluster_scoped(kind: &str) -> bool {
-    ["Namespace", "ClusterRole", "CustomResourceDefinition"].contains(&kind)
-}
-
-pub fn with(mut object: Object, annotations: &[(&str, &str)]) -> Object {
-    for (key, value) in annotations {
-        object.set_annotation(key, value);
-    }
-    object
-}
-
-pub fn wave(object: Object, wave: i64) -> Object {
-    with(object, &[("argocd.argoproj.io/sync-wave", &wave.to_string())])
-}
-
-pub fn options(object: Object, options: &str) -> Object {
-    with(object, &[("argocd.argoproj.io/sync-options", options)])
-}
-
-/// A Job that is a hook.
-pub fn hook_job(name: &str, types: &str, policies: &str) -> Object {
-    let o = with(make("Job", name), &[("argocd.argoproj.io/hook", types)]);
-    if policies.is_empty() { o } else { with(o, &[("argocd.argoproj.io/hook-delete-policy", policies)]) }
-}
-
-/// The CRD of `example.com/Widget`.
-pub fn widget_crd() -> Object {
-    let mut o = make("CustomResourceDefinition", "widgets.example.com");
-    o.0.insert("spec".into(), json!({"group": "example.com", "names": {"kind": "Widget"}, "scope": "Namespaced"}));
-    o
-}
-
-/// Where a run is cut off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
-    /// Decided, but nothing done.
-    BeforeEffects,
-    /// Half of the effects done, nothing recorded.
-    MidEffects,
-    /// Done, but not recorded.
-    AfterEffects,
-    /// Recorded and stored, then forgotten.
-    AfterRecord,
-}
 
 pub struct Sim {
     pub desired: Vec<Object>,
@@ -96,6 +29,8 @@ pub struct Sim {
     /// Errors by `<verb> <name>`; `!` in front of the message means "not found".
     pub errors: BTreeMap<String, String>,
     pub unknown_kinds: BTreeSet<String>,
+    /// Groups that discovery could not ask, and why.
+    pub unasked_groups: BTreeMap<String, String>,
     pub not_permitted: BTreeSet<String>,
     pub modified: BTreeMap<String, bool>,
     /// Objects that stay when they are deleted, until the sync waited this often.
@@ -111,14 +46,28 @@ pub struct Sim {
     pub ignored: Vec<String>,
     /// Names that the cache does not show yet.
     pub unseen: BTreeSet<String>,
+    /// How often an object was deleted that was not being deleted yet, by key.
+    pub deleted: BTreeMap<String, usize>,
+    /// Fields of these objects cannot be changed in place.
+    pub immutable: BTreeSet<String>,
+    /// Effects of one group are carried out from the last to the first: their order must not matter.
+    pub backwards: bool,
+    /// After this many further points the process dies; `None`: never. A point is before and after each write to the cluster or the status.
+    pub dies_in: Option<usize>,
+    /// How many points were passed.
+    pub points: usize,
     kept: Option<SyncPlan>,
-    uids: Cell<u64>,
+    pub(super) uids: Cell<u64>,
 }
 
 impl KindInfo for Sim {
     fn is_namespaced(&self, gk: &GroupKind) -> Option<bool> {
         let crd_live = || self.world.values().any(|o| o.kind() == "CustomResourceDefinition" && o.str_at("/spec/names/kind") == gk.kind);
         (!self.unknown_kinds.contains(&gk.kind) || crd_live()).then(|| !cluster_scoped(&gk.kind))
+    }
+
+    fn failure(&self, gk: &GroupKind) -> Option<String> {
+        self.unasked_groups.get(&gk.group).cloned()
     }
 }
 
@@ -142,6 +91,7 @@ impl Sim {
             health: BTreeMap::new(),
             errors: BTreeMap::new(),
             unknown_kinds: BTreeSet::new(),
+            unasked_groups: BTreeMap::new(),
             not_permitted: BTreeSet::new(),
             modified: BTreeMap::new(),
             slow_deletions: BTreeMap::new(),
@@ -154,6 +104,11 @@ impl Sim {
             created_hooks: BTreeMap::new(),
             ignored: Vec::new(),
             unseen: BTreeSet::new(),
+            deleted: BTreeMap::new(),
+            immutable: BTreeSet::new(),
+            backwards: false,
+            dies_in: None,
+            points: 0,
             kept: None,
             uids: Cell::new(0),
         }
@@ -183,27 +138,6 @@ impl Sim {
     pub fn existing(mut self, object: Object) -> Self {
         self.put(object);
         self
-    }
-
-    fn fresh(&self) -> u64 {
-        self.uids.set(self.uids.get() + 1);
-        self.uids.get()
-    }
-
-    pub fn put(&mut self, mut object: Object) -> Object {
-        let key = object.key();
-        let uid = match self.world.get(&key) {
-            Some(old) => old.uid().to_owned(),
-            None => format!("uid-{}", self.fresh()),
-        };
-        let version = self.fresh().to_string();
-        object.metadata_mut().insert("uid".into(), uid.into());
-        object.metadata_mut().insert("resourceVersion".into(), version.into());
-        if object.kind() == "CustomResourceDefinition" {
-            object.0.insert("status".into(), json!({"conditions": [{"type": "Established", "status": "True"}]}));
-        }
-        self.world.insert(key, object.clone());
-        object
     }
 
     pub fn live(&self, kind: &str, name: &str) -> Option<&Object> {
@@ -285,41 +219,89 @@ impl Sim {
 
     /// One turn of the caller's loop.
     pub fn turn(&mut self) -> Decision {
-        self.turn_cut(None)
+        self.turn_or_die().expect("nothing was to kill it")
     }
 
-    pub fn turn_cut(&mut self, cut: Option<Cut>) -> Decision {
+    /// One turn of the caller's loop, unless the process dies in it.
+    pub fn turn_or_die(&mut self) -> Option<Decision> {
+        let (plan, decision, outcomes) = self.act()?;
+        let health = |o: &Object| self.health_of(o);
+        self.progress = record(&plan, decision.progress.clone(), &decision.effects, &outcomes, &health, self.now);
+        self.store()?;
+        Some(decision)
+    }
+
+    /// A turn of which all was done, but nothing recorded.
+    pub fn turn_unrecorded(&mut self) {
+        let _ = self.act();
+    }
+
+    fn act(&mut self) -> Option<(SyncPlan, Decision, Vec<Outcome>)> {
         let plan = self.plan();
         let decision = self.decide_by(&plan);
         self.progress = decision.progress.clone();
-        if decision.must_store || decision.effects.is_empty() {
-            self.store();
-        }
         self.messages.push(format!("{}: {}", decision.phase, decision.message));
-        if cut == Some(Cut::BeforeEffects) {
-            return decision;
+        if decision.must_store || decision.effects.is_empty() {
+            self.store()?;
         }
-        let many = if cut == Some(Cut::MidEffects) { decision.effects.len().div_ceil(2) } else { decision.effects.len() };
-        let outcomes: Vec<Outcome> = (0..many).map(|i| self.execute(i, &decision.effects[i])).collect();
-        if matches!(cut, Some(Cut::MidEffects | Cut::AfterEffects)) {
-            return decision;
+        let mut outcomes = Vec::new();
+        for (first, group) in decision.batches() {
+            let mut order: Vec<usize> = (0..group.len()).collect();
+            if self.backwards {
+                order.reverse();
+            }
+            for i in order {
+                outcomes.push(self.execute_or_die(first + i, &group[i])?);
+            }
         }
-        let health = |o: &Object| self.health_of(o);
-        self.progress = record(&plan, decision.progress.clone(), &decision.effects, &outcomes, &health, self.now);
-        self.store();
-        decision
+        Some((plan, decision, outcomes))
     }
 
-    fn store(&mut self) {
+    fn execute_or_die(&mut self, index: usize, effect: &Effect) -> Option<Outcome> {
+        let reads = matches!(effect, Effect::DryRun(_) | Effect::Read { .. });
+        if reads {
+            return Some(self.execute(index, effect));
+        }
+        self.survives()?;
+        let outcome = self.execute(index, effect);
+        self.survives()?;
+        Some(outcome)
+    }
+
+    fn store(&mut self) -> Option<()> {
         let results = serde_json::to_string(&self.progress.to_results()).expect("results are JSON");
-        self.stored = Some((results, self.progress.to_annotation()));
+        let new = Some((results, self.progress.to_annotation()));
+        if self.stored != new {
+            self.survives()?;
+            self.stored = new;
+            self.survives()?;
+        }
+        Some(())
     }
 
-    /// Forgets everything that was not stored.
+    /// Passes one point, or dies there.
+    fn survives(&mut self) -> Option<()> {
+        self.points += 1;
+        if let Some(left) = &mut self.dies_in {
+            *left = left.checked_sub(1)?;
+        }
+        Some(())
+    }
+
+    /// Forgets everything that was not stored, and lives.
     pub fn restart(&mut self, keep_annotation: bool) {
+        self.dies_in = None;
         let (results, annotation) = self.stored.clone().unwrap_or_else(|| ("[]".into(), String::new()));
         let results: Vec<ResourceResult> = serde_json::from_str(&results).expect("results are JSON");
-        self.progress = Progress::from_annotation(results, keep_annotation.then_some(annotation.as_str()), OPERATION);
+        let annotation = keep_annotation.then_some(annotation.as_str());
+        self.progress = Progress::from_annotation(results, annotation, &self.request.operation_id);
+    }
+
+    /// The next attempt, as a retry makes it.
+    pub fn retry(&mut self, operation_id: &str) {
+        self.request.operation_id = operation_id.into();
+        self.progress = Progress::new(operation_id);
+        self.stored = None;
     }
 
     /// Lets time pass until the sync has something to do.
@@ -336,18 +318,6 @@ impl Sim {
         }
         self.unseen.clear();
         self.collect();
-    }
-
-    /// Removes deleted objects that nothing holds any more.
-    fn collect(&mut self) {
-        let slow = &mut self.slow_deletions;
-        self.world.retain(|_, o| {
-            let held = !o.finalizers().is_empty() || slow.get(o.name()).is_some_and(|n| *n > 0);
-            if let Some(n) = slow.get_mut(o.name()).filter(|_| o.deletion_timestamp().is_some()) {
-                *n = n.saturating_sub(1);
-            }
-            o.deletion_timestamp().is_none() || held
-        });
     }
 
     /// Runs to the end and gives the last decision.
@@ -374,81 +344,6 @@ impl Sim {
             }
         }
         panic!("the sync neither waits nor ends: {:#?}", self.log);
-    }
-
-    fn execute(&mut self, index: usize, effect: &Effect) -> Outcome {
-        let step = effect.step();
-        let line = format!("{} {}", effect.verb(), step.key.name);
-        self.log.push(line.clone());
-        if let Some(error) = self.errors.get(&line) {
-            return match error.strip_prefix('!') {
-                Some(message) => {
-                    let message = message.to_owned();
-                    self.world.remove(&step.key);
-                    Outcome::not_found(index, message)
-                }
-                None => Outcome::failed(index, error.clone()),
-            };
-        }
-        match effect {
-            Effect::DryRun(w) => {
-                self.writes.push(w.clone());
-                Outcome::ok(index, None, format!("{} dry run", w.step.key.name))
-            }
-            Effect::Apply(w) | Effect::RunHook(w) => self.write(index, w),
-            Effect::Prune { uid, .. } | Effect::DeleteHook { uid, .. } => self.delete(index, &step.key, uid),
-            Effect::RemoveFinalizer { finalizer, .. } => self.remove_finalizer(index, &step.key, finalizer),
-            Effect::MigrateManagers { manager, .. } => {
-                let Some(live) = self.world.get_mut(&step.key) else { return Outcome::not_found(index, "not found") };
-                if let Some(Value::Array(list)) = live.metadata_mut().get_mut("managedFields") {
-                    list.retain(|e| e["manager"] != manager.as_str());
-                }
-                Outcome::ok(index, Some(live.clone()), "")
-            }
-            Effect::Read { .. } => match self.world.get(&step.key) {
-                Some(live) => Outcome::ok(index, Some(live.clone()), ""),
-                None => Outcome::not_found(index, "not found"),
-            },
-        }
-    }
-
-    fn write(&mut self, index: usize, write: &Write) -> Outcome {
-        self.writes.push(write.clone());
-        let target = write.step.target.as_deref().expect("a step that writes has a target").clone();
-        let exists = self.world.contains_key(&target.key());
-        if write.mode == ApplyMode::Create && exists {
-            return Outcome::failed(index, "already exists");
-        }
-        if write.step.is_hook() && !exists {
-            *self.created_hooks.entry(write.step.step_key().to_string()).or_default() += 1;
-        }
-        let live = self.put(target);
-        let verb = if exists { "configured" } else { "created" };
-        Outcome::ok(index, Some(live), format!("{}/{} {verb}", write.step.gvk.kind.to_lowercase(), write.step.key.name))
-    }
-
-    fn delete(&mut self, index: usize, key: &ResourceKey, uid: &str) -> Outcome {
-        let now = self.now.to_string();
-        let version = self.fresh().to_string();
-        let Some(live) = self.world.get_mut(key) else { return Outcome::not_found(index, "not found") };
-        if !uid.is_empty() && live.uid() != uid {
-            return Outcome::failed(index, "the UID in the precondition does not match");
-        }
-        live.metadata_mut().insert("deletionTimestamp".into(), now.into());
-        live.metadata_mut().insert("resourceVersion".into(), version.into());
-        if !self.slow_deletions.contains_key(&key.name) {
-            self.collect();
-        }
-        Outcome::ok(index, None, "")
-    }
-
-    fn remove_finalizer(&mut self, index: usize, key: &ResourceKey, finalizer: &str) -> Outcome {
-        let Some(live) = self.world.get_mut(key) else { return Outcome::not_found(index, "not found") };
-        let rest = live.finalizers().into_iter().filter(|f| f != finalizer).collect();
-        live.set_finalizers(rest);
-        let live = live.clone();
-        self.collect();
-        Outcome::ok(index, Some(live), "")
     }
 
     /// `<status> <hookPhase> <message>` of a result, by name; of the last one if there are several.
