@@ -24,6 +24,11 @@ application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,applic
 /// Not more often than this, however many callers find a kind missing.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
 const FETCHES: usize = 16;
+/// What failed when no group but the core one could be asked.
+const ALL_GROUPS: &str = "apis";
+/// How often in all an answer is asked for that is refused as unauthorized: a token that has just been renewed may not be known everywhere.
+const UNAUTHORIZED_ATTEMPTS: u32 = 5;
+const UNAUTHORIZED_WAIT: Duration = Duration::from_millis(10);
 
 /// One resource in one version, as discovery gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,6 +149,15 @@ impl KindInfo for Kinds {
     fn is_namespaced(&self, gk: &GroupKind) -> Option<bool> {
         self.preferred(gk).map(|k| k.namespaced)
     }
+
+    fn failure(&self, gk: &GroupKind) -> Option<String> {
+        let concerns = |what: &str| match what {
+            ALL_GROUPS => !gk.group.is_empty(),
+            _ => what.split_once('/').map_or(what, |(group, _)| group) == gk.group,
+        };
+        let (_, why) = self.failures.iter().find(|(what, _)| concerns(what))?;
+        self.preferred(gk).is_none().then(|| why.clone())
+    }
 }
 
 /// Keeps the newest [`Kinds`] of a cluster. Cheap to clone.
@@ -226,6 +240,10 @@ impl KindInfo for Discovery {
     fn is_namespaced(&self, gk: &GroupKind) -> Option<bool> {
         self.kinds().is_namespaced(gk)
     }
+
+    fn failure(&self, gk: &GroupKind) -> Option<String> {
+        self.kinds().failure(gk)
+    }
 }
 
 /// One answer from `/api` and one from `/apis`: aggregated where the server can, else group by group.
@@ -246,17 +264,30 @@ async fn fetch(cluster: &Cluster, old: &Kinds) -> Result<Kinds, Error> {
             failures.extend(bad);
         }
         Err(e) => {
-            failures.push(("apis".to_owned(), e.to_string()));
+            failures.push((ALL_GROUPS.to_owned(), e.to_string()));
             all.extend(old.all.iter().filter(|k| !k.gvk.group.is_empty()).map(|k| Kind::clone(k)));
         }
     }
     Ok(Kinds::new(all, failures))
 }
 
+/// Sends a request, again if it is refused as unauthorized; any other refusal is final.
+async fn ask(cluster: &Cluster, call: &Call) -> Result<bytes::Bytes, Error> {
+    let mut wait = UNAUTHORIZED_WAIT;
+    for _ in 1..UNAUTHORIZED_ATTEMPTS {
+        match cluster.http().send(call).await {
+            Err(e) if e.code() == Some(401) => tokio::time::sleep(wait).await,
+            answer => return answer,
+        }
+        wait *= 5;
+    }
+    cluster.http().send(call).await
+}
+
 type Found = (Vec<Kind>, Vec<(String, String)>);
 
 async fn fetch_root(cluster: &Cluster, root: &'static str, old: &Kinds) -> Result<Found, Error> {
-    let body = cluster.http().send(&Call::get(root).accept(AGGREGATED)).await?;
+    let body = ask(cluster, &Call::get(root).accept(AGGREGATED)).await?;
     let answer: RootAnswer = serde_json::from_slice(&body).map_err(|e| Error::decode(format!("GET {root}"), e))?;
     match answer.kind.as_str() {
         "APIGroupDiscoveryList" => Ok(read_aggregated(answer.items, old)),
@@ -291,8 +322,9 @@ async fn fetch_versions(cluster: &Cluster, groups: Vec<(String, Vec<String>)>, o
         groups.into_iter().flat_map(|(g, versions)| versions.into_iter().map(move |v| (g.clone(), v))).collect();
     let fetches = wanted.into_iter().map(|(group, version)| async move {
         let path = Gvr::new(&group, &version, "").root_path();
-        let answer = cluster.http().json::<ResourceList>(&Call::get(path)).await;
-        ((group, version), answer)
+        let answer = ask(cluster, &Call::get(path.clone())).await;
+        let decode = |e| Error::decode(format!("GET {path}"), e);
+        ((group, version), answer.and_then(|body| serde_json::from_slice::<ResourceList>(&body).map_err(decode)))
     });
     // The stream keeps the order, which is that of preference.
     let answers: Vec<_> = stream::iter(fetches).buffered(FETCHES).collect().await;

@@ -306,3 +306,32 @@ async fn a_group_that_fails_does_not_hide_the_others() {
     assert_eq!(kinds.failures, [("bad.example/v1".to_owned(), "nobody answers".to_owned())]);
     assert_eq!(kinds.api_versions(), ["v1", "v1/ConfigMap"]);
 }
+
+#[tokio::test]
+async fn fact_23_of_a_kind_whose_group_fails_it_is_told_why_it_is_not_known() {
+    let fake = Fake::default();
+    fake.state().old_discovery = true;
+    let away = (503, status(503, "ServiceUnavailable", "nobody answers"));
+    fake.state().refusals.insert("/apis/bad.example/v1".to_owned(), vec![away.clone()]);
+    let discovery = Discovery::new(fake.cluster().await).await.expect("the rest is there");
+    let failure = |gk: GroupKind| discovery.failure(&gk);
+    assert_eq!(failure(GroupKind::new("bad.example", "Bad")).as_deref(), Some("nobody answers"));
+    assert_eq!([failure(GroupKind::new("good.example", "Better")), failure(GroupKind::new("", "ConfigMap"))], [None, None]);
+    fake.state().refusals.insert("/apis".to_owned(), vec![away]);
+    discovery.refresh().await.expect("the core group answers");
+    assert_eq!(discovery.failure(&GroupKind::new("new.example", "New")).as_deref(), Some("nobody answers"));
+    assert_eq!(discovery.failure(&GroupKind::new("good.example", "Good")), None, "known from before");
+}
+
+#[tokio::test]
+async fn fact_24_what_is_refused_as_unauthorized_is_asked_five_times() {
+    let asked = |times: usize, code: u16, reason: &'static str| async move {
+        let fake = Fake::default();
+        fake.state().refusals.insert("/apis".to_owned(), vec![(code, status(code, reason, "not now")); times]);
+        let discovery = Discovery::new(fake.cluster().await).await.expect("the core group is there");
+        (fake.asked("/apis"), discovery.kinds().failures.len())
+    };
+    assert_eq!(asked(4, 401, "Unauthorized").await, (5, 0));
+    assert_eq!(asked(9, 401, "Unauthorized").await, (5, 1));
+    assert_eq!(asked(1, 403, "Forbidden").await, (1, 1), "any other refusal is final");
+}

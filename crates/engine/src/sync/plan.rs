@@ -159,7 +159,7 @@ impl Planner<'_> {
         step.uid = live.uid().to_owned();
         // A live object of a kind that is no more goes away by itself.
         let namespaced = self.kinds.is_namespaced(&step.gvk.group_kind());
-        step.invalid = namespaced.and_then(|n| (self.permit)(live, n).err()).map(not_permitted);
+        step.invalid = namespaced.and_then(|n| (self.permit)(live, n).err()).map(invalid);
         Some(step)
     }
 
@@ -213,20 +213,22 @@ impl Planner<'_> {
 
     fn invalid(&self, step: &Step) -> Option<Invalid> {
         let gk = step.gvk.group_kind();
-        match (self.kinds.is_namespaced(&gk), &step.target) {
-            (_, None) => step.invalid.clone(),
-            (Some(namespaced), Some(target)) => (self.permit)(target, namespaced).err().map(not_permitted),
-            (None, Some(target)) => {
-                let expected = self.request.options.skip_dry_run_on_missing_resource
-                    || options::has(target, "SkipDryRunOnMissingResource=true")
-                    || self.crds.contains_key(&gk);
-                (!expected).then(|| unknown_kind(step))
-            }
+        let Some(target) = &step.target else { return step.invalid.clone() };
+        if let Some(namespaced) = self.kinds.is_namespaced(&gk) {
+            return (self.permit)(target, namespaced).err().map(invalid);
         }
+        // Only of a kind that is certainly missing may it be expected that it will come.
+        if let Some(why) = self.kinds.failure(&gk) {
+            return Some(invalid(why));
+        }
+        let expected = self.request.options.skip_dry_run_on_missing_resource
+            || options::has(target, "SkipDryRunOnMissingResource=true")
+            || self.crds.contains_key(&gk);
+        (!expected).then(|| unknown_kind(step))
     }
 }
 
-fn not_permitted(why: String) -> Invalid {
+fn invalid(why: String) -> Invalid {
     Invalid { reason: why.clone(), message: why }
 }
 

@@ -50,6 +50,21 @@ fn facts_21_22_an_unknown_kind_that_is_expected() {
 }
 
 #[test]
+fn fact_23_a_kind_that_may_exist_is_not_expected_to_come() {
+    for crd in [false, true] {
+        let mut sim = Sim::new(vec![options(make("Widget", "w"), "SkipDryRunOnMissingResource=true")]);
+        if crd {
+            sim.desired.push(widget_crd());
+        }
+        sim.unknown_kinds.insert("Widget".into());
+        sim.unasked_groups.insert("example.com".into(), "nobody answers".into());
+        assert_eq!(says(&sim.run()), "Failed: one or more synchronization tasks are not valid: nobody answers");
+        assert_eq!(sim.result("w"), "SyncFailed - nobody answers");
+        assert!(sim.log.is_empty());
+    }
+}
+
+#[test]
 fn fact_25_what_the_project_does_not_permit() {
     let mut sim = Sim::new(vec![make("ConfigMap", "a"), make("ConfigMap", "b")]);
     sim.not_permitted.insert("a".into());

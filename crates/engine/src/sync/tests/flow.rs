@@ -188,3 +188,16 @@ fn fact_59_waves_may_be_spaced() {
     unspaced.run();
     assert_eq!(unspaced.now, started);
 }
+
+/// Argo CD lets a callback stop the sync between two waves. Here nothing is called there that could fail, the pause being part of the
+/// request; the one thing that stops a sync between waves is a termination, and it leaves behind what such a failure would.
+#[test]
+fn fact_60_a_sync_that_is_stopped_between_waves_ends_its_hooks_and_runs_no_others() {
+    let later = wave(make("ConfigMap", "later"), 1);
+    let mut sim = Sim::new(vec![hook_job("running", "Sync", ""), make("ConfigMap", "c"), later, hook_job("fail", "SyncFail", "")])
+        .healthy("running", &[Progressing]);
+    sim.run_to_wait();
+    sim.request.terminate = true;
+    assert_eq!(says(&sim.run()), "Failed: Operation terminated");
+    assert_eq!(sim.wet_log(), ["apply c", "run hook running", "remove finalizer of running", "delete hook running"]);
+}
