@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_duplicate_wins_and_is_told() {
+    fn facts_14_15_16_the_last_duplicate_wins_and_is_told() {
         let objects = vec![
             object("Namespace", json!({"name": "a", "namespace": "x"})),
             object("Namespace", json!({"name": "a", "namespace": "y", "labels": {"last": "yes"}})),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn excluded_kinds_are_left_out_aloud() {
+    fn fact_17_excluded_kinds_are_left_out_aloud() {
         let exclusion = ExclusionRule { kinds: vec!["ConfigMap".into()], ..ExclusionRule::default() };
         let rules = CompareRules { exclusions: vec![exclusion], ..rules() };
         let (objects, conditions) = prepare(vec![object("ConfigMap", json!({"name": "a"}))], &rules, &Kinds);

@@ -1,4 +1,8 @@
 //! The facts of a comparison, one scenario each. Texts are Argo CD's.
+//! A test that pins one of the numbered facts of the controller's behaviour carries its number; when an error counts, which settings
+//! there are and what goes into the status (facts 10, 26, 30, 31, 40) is decided elsewhere.
+
+mod health;
 
 use super::compare;
 use crate::{
@@ -66,13 +70,13 @@ fn messages(comparison: &Comparison) -> Vec<String> {
 }
 
 #[test]
-fn nothing_wanted_and_nothing_there_is_synced() {
+fn fact_01_nothing_wanted_and_nothing_there_is_synced() {
     let c = run(vec![], vec![]);
     assert_eq!((c.sync, c.entries.len(), c.conditions.len(), c.health.status), (SyncStatus::Synced, 0, 0, HealthStatus::Healthy));
 }
 
 #[test]
-fn what_is_missing_is_out_of_sync_and_missing() {
+fn facts_02_33_what_is_missing_is_out_of_sync_and_missing() {
     let c = run(vec![config_map("a", "1")], vec![]);
     assert_eq!((c.sync, c.entries[0].status), (SyncStatus::OutOfSync, Some(SyncStatus::OutOfSync)));
     assert_eq!(c.entries[0].health.as_ref().map(|h| h.status), Some(HealthStatus::Missing));
@@ -81,7 +85,7 @@ fn what_is_missing_is_out_of_sync_and_missing() {
 }
 
 #[test]
-fn what_is_extra_is_out_of_sync_and_to_be_pruned() {
+fn facts_03_04_what_is_extra_is_out_of_sync_and_to_be_pruned() {
     let c = run(vec![], vec![live(config_map("a", "1"))]);
     assert_eq!((c.sync, c.entries[0].requires_pruning), (SyncStatus::OutOfSync, true));
     let extraneous = annotated(config_map("a", "1"), marks::COMPARE_OPTIONS, "IgnoreExtraneous");
@@ -100,7 +104,7 @@ fn equal_and_changed_objects() {
 }
 
 #[test]
-fn hooks_are_no_drift() {
+fn facts_05_to_08_hooks_are_no_drift() {
     let hook = |name| annotated(config_map(name, "1"), marks::HOOK, "PreSync");
     let c = run(vec![hook("a")], vec![]);
     assert_eq!((c.sync, c.hooks.len(), c.entries.len()), (SyncStatus::Synced, 1, 0));
@@ -121,7 +125,7 @@ fn hooks_of_the_deletion_wait_for_it() {
 }
 
 #[test]
-fn errors_make_everything_unknown_and_nothing_extra() {
+fn facts_09_to_12_errors_make_everything_unknown_and_nothing_extra() {
     let desired =
         Desired { objects: vec![], errors: vec![Condition::new(ConditionType::ComparisonError, "Failed to load target state: x")] };
     let c = compare(desired, &by_key(vec![live(config_map("a", "1"))]), &rules(), &Kinds, None, &DryRuns::new());
@@ -130,7 +134,7 @@ fn errors_make_everything_unknown_and_nothing_extra() {
 }
 
 #[test]
-fn a_resource_of_another_application_is_told() {
+fn fact_18_a_resource_of_another_application_is_told() {
     let mut other = live(config_map("a", "1"));
     other.set_annotation(TRACKING_ID, "team_other:/ConfigMap:prod/a");
     let c = run(vec![config_map("a", "1")], vec![other]);
@@ -138,7 +142,7 @@ fn a_resource_of_another_application_is_told() {
 }
 
 #[test]
-fn a_copied_mark_is_not_managed() {
+fn fact_24_a_copied_mark_is_not_managed() {
     let mut copy = live(config_map("a", "1"));
     copy.set_name("copy");
     let c = run(vec![], vec![copy]);
@@ -146,14 +150,14 @@ fn a_copied_mark_is_not_managed() {
 }
 
 #[test]
-fn a_namespace_must_come_from_somewhere() {
+fn fact_19_a_namespace_must_come_from_somewhere() {
     let rules = CompareRules { dest_namespace: String::new(), ..rules() };
     let c = run_with(&rules, vec![config_map("a", "1")], vec![]);
     assert_eq!(messages(&c), ["InvalidSpecError: Namespace for a /v1, Kind=ConfigMap is missing."]);
 }
 
 #[test]
-fn what_the_project_forbids_is_unknown_or_not_looked_at() {
+fn facts_20_21_what_the_project_forbids_is_unknown_or_not_looked_at() {
     let mut rules = rules();
     rules.project.namespace_blacklist = vec![KindRule { group: String::new(), kind: "ConfigMap".into(), name: String::new() }];
     let c = run_with(&rules, vec![config_map("a", "1")], vec![live(config_map("b", "1"))]);
@@ -161,7 +165,7 @@ fn what_the_project_forbids_is_unknown_or_not_looked_at() {
 }
 
 #[test]
-fn deletions_that_must_be_confirmed() {
+fn fact_25_deletions_that_must_be_confirmed() {
     let careful = annotated(config_map("a", "1"), marks::SYNC_OPTIONS, "Prune=confirm");
     assert!(run(vec![careful], vec![]).entries[0].requires_deletion_confirmation);
     let rules = CompareRules { sync_options: vec!["Delete=confirm".into()], ..rules() };
@@ -171,7 +175,7 @@ fn deletions_that_must_be_confirmed() {
 }
 
 #[test]
-fn a_managed_namespace_is_not_extra() {
+fn facts_22_23_a_managed_namespace_is_not_extra() {
     let mut namespace = object(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "prod", "labels": {"team": "a"}}}));
     namespace.set_annotation(TRACKING_ID, "app:/Namespace:prod/prod");
     let metadata = NamespaceMetadata { labels: BTreeMap::from([("team".to_owned(), "a".to_owned())]), ..Default::default() };
@@ -182,9 +186,13 @@ fn a_managed_namespace_is_not_extra() {
     assert_eq!(run_with(&rules, vec![], vec![]).sync, SyncStatus::OutOfSync);
 }
 
+fn ignoring(rule: IgnoreRule) -> CompareRules {
+    CompareRules { ignore_differences: vec![IgnoreRule { kind: "ConfigMap".into(), ..rule }], ..rules() }
+}
+
 #[test]
 fn ignored_differences_do_not_count() {
-    let rule = |rule: IgnoreRule| CompareRules { ignore_differences: vec![IgnoreRule { kind: "ConfigMap".into(), ..rule }], ..rules() };
+    let rule = ignoring;
     let by_pointer = rule(IgnoreRule { json_pointers: vec!["/data/key".into()], ..Default::default() });
     let pair = || (vec![config_map("a", "2")], vec![live(config_map("a", "1"))]);
     let (desired, there) = pair();
@@ -192,16 +200,54 @@ fn ignored_differences_do_not_count() {
     let by_jq = rule(IgnoreRule { jq_path_expressions: vec![".data | .key".into()], ..Default::default() });
     let (desired, there) = pair();
     assert_eq!(run_with(&by_jq, desired, there).sync, SyncStatus::Synced);
-    let faulty = rule(IgnoreRule { jq_path_expressions: vec![".data | map(.)".into()], ..Default::default() });
+    let elsewhere = rule(IgnoreRule { json_pointers: vec!["/data/key".into()], name: "b".into(), ..Default::default() });
     let (desired, there) = pair();
-    let c = run_with(&faulty, desired, there);
+    assert_eq!(run_with(&elsewhere, desired, there).sync, SyncStatus::OutOfSync);
+}
+
+#[test]
+fn fact_13_rules_that_cannot_be_followed_make_everything_unknown() {
+    let faulty = ignoring(IgnoreRule { jq_path_expressions: vec![".data | map(.)".into()], ..Default::default() });
+    let c = run_with(&faulty, vec![config_map("a", "2")], vec![live(config_map("a", "1"))]);
     assert_eq!((c.sync, c.entries[0].status), (SyncStatus::Unknown, Some(SyncStatus::Unknown)));
     let text = "ComparisonError: Failed to compare desired state to live state: ignoreDifferences: jqPathExpressions \".data | map(.)\": \
         map/1 is not supported; or name the fields in jsonPointers";
     assert_eq!(messages(&c), [text]);
-    let elsewhere = rule(IgnoreRule { json_pointers: vec!["/data/key".into()], name: "b".into(), ..Default::default() });
-    let (desired, there) = pair();
-    assert_eq!(run_with(&elsewhere, desired, there).sync, SyncStatus::OutOfSync);
+}
+
+#[test]
+fn fact_23_a_namespace_in_git_wins_over_the_metadata_of_the_application() {
+    let namespace =
+        |team: &str| object(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "prod", "labels": {"team": team}}}));
+    let metadata = NamespaceMetadata { labels: BTreeMap::from([("team".to_owned(), "b".to_owned())]), ..Default::default() };
+    let rules = CompareRules { managed_namespace: Some(metadata), ..rules() };
+    let mut there = namespace("a");
+    there.set_annotation(TRACKING_ID, "app:/Namespace:prod/prod");
+    let with = |desired: Vec<Object>| run_with(&rules, desired, vec![there.clone()]).entries[0].status;
+    assert_eq!(with(vec![namespace("a")]), Some(SyncStatus::Synced));
+    assert_eq!(with(vec![]), Some(SyncStatus::OutOfSync));
+}
+
+/// What was applied by a client once, and is no longer wanted, is only taken away by a client.
+#[test]
+fn fact_28_with_server_side_apply_only_owned_fields_count() {
+    let mut there = live(config_map("a", "1"));
+    let mut before = config_map("a", "1");
+    for object in [&mut there, &mut before] {
+        object.0.insert("data".into(), json!({"key": "1", "old": "x"}));
+    }
+    let applied = serde_json::to_string(&before).expect("JSON");
+    there.set_annotation("kubectl.kubernetes.io/last-applied-configuration", &applied);
+    let fields = json!({"f:data": {"f:key": {}}});
+    there.metadata_mut().insert(
+        "managedFields".into(),
+        json!([{"manager": "argocd-controller", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}]),
+    );
+    for (options, status) in [(vec![], SyncStatus::OutOfSync), (vec!["ServerSideApply=true".to_owned()], SyncStatus::Synced)] {
+        let rules = CompareRules { sync_options: options, ..rules() };
+        let c = run_with(&rules, vec![config_map("a", "1")], vec![there.clone()]);
+        assert_eq!(c.entries[0].status, Some(status), "{:?} {:#}", rules.sync_options, c.entries[0].diff.predicted_live);
+    }
 }
 
 #[test]
@@ -238,43 +284,7 @@ fn defaults_and_zero_values_are_no_drift() {
 }
 
 #[test]
-fn the_worst_resource_decides_and_is_named() {
-    let pod = |name: &str, phase: &str| {
-        object(
-            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"restartPolicy": "Never"}, "status": {"phase": phase}}),
-        )
-    };
-    let names = ["a", "b", "c", "d"];
-    let mut there: Vec<Object> = names.iter().map(|n| live(pod(n, "Failed"))).collect();
-    there.push(live(pod("e", "Pending")));
-    let c = run(vec![], there);
-    assert_eq!(c.health, Health::new(HealthStatus::Degraded, "Caused by Pod:prod/a, Pod:prod/b, Pod:prod/c and 1 more"));
-    let ignored = annotated(live(pod("a", "Failed")), marks::IGNORE_HEALTHCHECK, "true");
-    assert_eq!(run(vec![], vec![ignored]).health.status, HealthStatus::Healthy);
-}
-
-#[test]
-fn an_application_does_not_keep_itself_unwell() {
-    let itself = object(json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
-        "metadata": {"name": "app", "namespace": "argocd", "deletionTimestamp": "2026-01-01T00:00:00Z"}}));
-    assert_eq!(run(vec![], vec![itself.clone()]).health.status, HealthStatus::Healthy);
-    let mut other = itself;
-    other.set_name("other");
-    assert_eq!(run(vec![], vec![other]).health, Health::new(HealthStatus::Progressing, "Caused by argoproj.io/Application:argocd/other"));
-}
-
-#[test]
-fn health_that_cannot_be_read_is_told() {
-    let broken = object(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": "three"}}));
-    let c = run(vec![], vec![live(broken)]);
-    assert_eq!(c.health.status, HealthStatus::Unknown);
-    let text = "ComparisonError: error setting app health: failed to get resource health for \"Deployment\" with name \"web\" in namespace \"prod\": \
-        failed to convert unstructured Deployment to typed: unrecognized type: int32";
-    assert_eq!(messages(&c), [text]);
-}
-
-#[test]
-fn unchanged_pairs_are_taken_over() {
+fn fact_29_unchanged_pairs_are_taken_over() {
     let there = by_key(vec![live(config_map("a", "1"))]);
     let first = compare(vec![config_map("a", "1")].into(), &there, &rules(), &Kinds, None, &DryRuns::new());
     let again = compare(vec![config_map("a", "1")].into(), &there, &rules(), &Kinds, Some(&first), &DryRuns::new());
@@ -312,7 +322,7 @@ fn a_strategy_without_rolling_updates_gets_none() {
 }
 
 #[test]
-fn a_server_side_difference_is_asked_for_and_taken_from_the_answer() {
+fn fact_27_a_server_side_difference_is_asked_for_and_taken_from_the_answer() {
     let rules = CompareRules { server_side_diff: Some(ServerSideDiff { include_webhooks: true }), ..rules() };
     let there = by_key(vec![live(config_map("a", "1"))]);
     let with = |answers: &DryRuns, previous: Option<&Comparison>| {
