@@ -20,7 +20,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Measure the whole program on this machine
+    /// Measure the program, or a part of it, on this machine
     #[command(subcommand)]
     Bench(bench::Bench),
     /// Check layering, purity, sizes, module headers, forbidden words, licences and duplicate versions

@@ -1,5 +1,6 @@
-//! `cargo xtask bench`: figures of the whole program on this machine, from outside. Never part of the tests: a figure is not a verdict.
+//! `cargo xtask bench`: figures of the program and of its parts on this machine. Never part of the tests: a figure is not a verdict.
 
+mod engine;
 mod fleet;
 mod kube;
 mod process;
@@ -12,8 +13,28 @@ use std::path::{Path, PathBuf};
 pub enum Bench {
     /// Many Applications of one 2 KB ConfigMap each, created and synced automatically
     Fleet(FleetArgs),
+    /// Comparing, planning and judging many objects, without a cluster; with allocations
+    Engine(EngineArgs),
     /// The embedded API server against a real one, which scripts/control-plane starts
     Kube(KubeArgs),
+}
+
+#[derive(Args)]
+pub struct EngineArgs {
+    /// How many pairs of a desired and a live object are compared
+    #[arg(long, value_name = "N", default_value_t = 5_000)]
+    pairs: usize,
+    /// How many tasks the plan has
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    tasks: usize,
+    /// Of how many objects the health is judged
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    judged: usize,
+    /// How often each step is measured; the best counts
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    rounds: usize,
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
 }
 
 #[derive(Args)]
@@ -70,6 +91,7 @@ enum Output {
 /// When the program cannot be started, or the work is not done in time.
 pub fn run(root: &Path, bench: Bench) -> anyhow::Result<()> {
     match bench {
+        Bench::Engine(args) => engine::run(&args),
         Bench::Fleet(args) => fleet::run(root, &args),
         Bench::Kube(args) => kube::run(root, &args),
     }
