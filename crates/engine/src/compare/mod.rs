@@ -189,10 +189,10 @@ impl Judge<'_> {
             (false, true) => Some(SyncStatus::OutOfSync),
             (false, false) => Some(SyncStatus::Synced),
         };
-        let namespaced = self.kinds.is_namespaced(&key.group_kind()).unwrap_or(false);
+        let kind = key.group_kind();
+        let namespaced = self.kinds.is_namespaced(&kind).unwrap_or(false);
         // Without all desired objects it is not known whether a live one is extra.
-        if (self.failed && extra) || !self.comparable || !judged || !permit::kind(&rules.project, &key.group_kind(), &key.name, namespaced)
-        {
+        if (self.failed && extra) || !self.comparable || !judged || !permit::kind(&rules.project, &kind, &key.name, namespaced) {
             status = Some(SyncStatus::Unknown);
         }
         let confirm = |object: Option<&Object>| object.is_some_and(|o| self.needs_confirmation(o));
@@ -263,8 +263,7 @@ impl Judge<'_> {
     }
 
     fn missing_namespace(&self, entry: &Entry) -> Option<Condition> {
-        let namespaced = self.kinds.is_namespaced(&entry.key.group_kind()) == Some(true);
-        let missing = namespaced && entry.key.namespace.is_empty();
+        let missing = entry.key.namespace.is_empty() && self.kinds.is_namespaced(&entry.key.group_kind()) == Some(true);
         let message = || format!("Namespace for {} {} is missing.", entry.key.name, entry.gvk);
         missing.then(|| Condition::new(ConditionType::InvalidSpecError, message()))
     }

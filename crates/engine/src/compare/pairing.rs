@@ -15,7 +15,7 @@ pub fn pair(desired: Vec<Object>, mut live: Live, rules: &CompareRules, kinds: &
     drop_aliases(&desired, &mut live);
     let mut pairs = Vec::with_capacity(desired.len().max(live.len()));
     for (index, object) in desired.into_iter().enumerate() {
-        let found = live_keys(&object, rules, kinds).into_iter().find_map(|key| live.remove(&key));
+        let found = take_live(&object, &mut live, rules, kinds);
         let mut key = object.key();
         if key.name.is_empty() {
             key.name = format!("{}{index}", object.generate_name());
@@ -27,18 +27,16 @@ pub fn pair(desired: Vec<Object>, mut live: Live, rules: &CompareRules, kinds: &
     pairs
 }
 
-/// Where the live object may be. Of a kind that the cluster does not know both scopes are looked at: to miss it would mean to delete it.
-fn live_keys(object: &Object, rules: &CompareRules, kinds: &dyn KindInfo) -> Vec<ResourceKey> {
-    let namespaced = kinds.is_namespaced(&object.gvk().group_kind());
+/// Takes out the live object. Of a kind that the cluster does not know both scopes are looked at: to miss it would mean to delete it.
+fn take_live(object: &Object, live: &mut Live, rules: &CompareRules, kinds: &dyn KindInfo) -> Option<Arc<Object>> {
     let mut key = object.key();
     if key.namespace.is_empty() {
         key.namespace.clone_from(&rules.dest_namespace);
     }
-    let cluster_key = key.without_namespace();
-    match namespaced {
-        Some(true) => vec![key],
-        Some(false) => vec![cluster_key],
-        None => vec![key, cluster_key],
+    match kinds.is_namespaced(&key.group_kind()) {
+        Some(true) => live.remove(&key),
+        Some(false) => live.remove(&key.without_namespace()),
+        None => live.remove(&key).or_else(|| live.remove(&key.without_namespace())),
     }
 }
 
