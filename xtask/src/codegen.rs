@@ -16,8 +16,19 @@ use std::{
 };
 
 /// Defaults of list-map keys, which OpenAPI v2 does not carry: structured merge fills them in when it looks for an element.
-const KEY_DEFAULTS: &[(&str, &str, &str)] =
-    &[("io.k8s.api.core.v1.ContainerPort", "protocol", "\"TCP\""), ("io.k8s.api.core.v1.ServicePort", "protocol", "\"TCP\"")];
+const KEY_DEFAULTS: &[(&str, &str, &str)] = &[
+    ("io.k8s.api.core.v1.ContainerPort", "protocol", "\"TCP\""),
+    ("io.k8s.api.core.v1.LocalObjectReference", "name", "\"\""),
+    ("io.k8s.api.core.v1.ServicePort", "protocol", "\"TCP\""),
+];
+
+/// Required lists and maps that the API server's Go structs leave out all the same when they are empty (`omitempty`), which no
+/// document says.
+const LEFT_OUT: &[(&str, &str)] = &[
+    ("io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec", "validationActions"),
+    ("io.k8s.api.resource.v1.CounterSet", "counters"),
+    ("io.k8s.api.resource.v1.DeviceCounterConsumption", "counters"),
+];
 
 pub fn run(args: &[String]) -> Result<()> {
     let (from, structs) = match args {
@@ -133,6 +144,9 @@ fn definitions(document: &Value, version: &str, structs: &Structs) -> Result<Str
             }
             if structs.contains(&(short_name(name), field.clone())) {
                 out.push_str("\tz");
+            }
+            if LEFT_OUT.contains(&(name.as_str(), field.as_str())) {
+                out.push_str("\to");
             }
             marks(&mut out, property)?;
             if let Some((_, _, default)) = KEY_DEFAULTS.iter().find(|(of, key, _)| of == name && key == field) {

@@ -3,7 +3,7 @@
 //! A line `=name<TAB>type...` opens a definition and `name<TAB>type...` adds a field to it. Types are `s` string, `i` integer,
 //! `n` number, `b` boolean, `q` number or string, `x` anything, `o` object with the fields that follow, `[T` list of T,
 //! `{T` map of T, `@name` a definition. What follows, each after a tab: `*` required, `z` a plain struct of
-//! the API server, `f:` format, `l:` list type with its keys,
+//! the API server, `o` left out by it when empty, `f:` format, `l:` list type with its keys,
 //! `m:` map type, `p:` patch strategy, `k:` patch merge key, `e:` enum, `d:` default as JSON, `g:` group/version/kind.
 //! `~` stands for `io.k8s.api.` and `^` for `io.k8s.apimachinery.pkg.apis.meta.v1.` in names.
 
@@ -111,6 +111,10 @@ fn marks(columns: impl Iterator<Item = &'static str>) -> Option<Marks> {
             }
             "z" => {
                 marks.attributes.get_or_insert_default().plain_struct = true;
+                continue;
+            }
+            "o" => {
+                marks.attributes.get_or_insert_default().left_out = true;
                 continue;
             }
             _ => {}

@@ -134,6 +134,7 @@ struct Attributes {
     preserve_unknown: bool,
     embedded_resource: bool,
     plain_struct: bool,
+    left_out: bool,
 }
 
 impl Schema {
@@ -351,6 +352,11 @@ impl<'a> TypeRef<'a> {
     /// The API server keeps this map in a Go struct that is no pointer: it is always there, if need be empty.
     pub fn is_plain_struct(&self) -> bool {
         self.flag(|a| a.plain_struct)
+    }
+
+    /// The API server leaves this field out when it is empty, although it must be there.
+    pub fn is_left_out(&self) -> bool {
+        self.flag(|a| a.left_out)
     }
 
     /// The value is a Kubernetes object of its own (`x-kubernetes-embedded-resource`).

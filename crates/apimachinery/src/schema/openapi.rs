@@ -164,6 +164,7 @@ fn attributes(map: &Map<String, Value>) -> Option<Attributes> {
         preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
         embedded_resource: flag("x-kubernetes-embedded-resource"),
         plain_struct: false,
+        left_out: false,
     };
     let says_something = attributes.list_type.is_some()
         || attributes.map_type.is_some()

@@ -16,7 +16,7 @@ pub use diff::diff;
 #[allow(unused_imports, reason = "for the checks of kinds")]
 pub use internal::internal;
 pub use normalize::{forget_empty, normalize, zero};
-pub use read::WrongType;
+pub use read::{WrongType, cut_numbers};
 pub use text::text_of_patched;
 
 use std::collections::HashMap;

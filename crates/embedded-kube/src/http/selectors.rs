@@ -42,7 +42,6 @@ const FIELDS: &[(&str, &[&str])] = &[
         ],
     ),
     ("/replicationcontrollers", &["status.replicas"]),
-    ("apps/replicasets", &["status.replicas"]),
     ("batch/jobs", &["status.successful"]),
     ("certificates.k8s.io/certificatesigningrequests", &["spec.signerName"]),
 ];

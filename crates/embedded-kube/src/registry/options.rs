@@ -63,7 +63,8 @@ pub struct WriteOptions {
     /// Server-side apply takes over fields of other managers.
     pub force: bool,
     pub validation: FieldValidation,
-    /// The object comes out of server-side apply, which reads no custom resource through its schema: nulls in it stay.
+    /// The object comes out of server-side apply, which converts a tree: nulls in a custom resource stay, and numbers that are too
+    /// large for their field are cut.
     pub keep_nulls: bool,
     /// Things the request's decoder noticed (duplicate keys), judged by `validation` too.
     pub findings: Vec<String>,

@@ -29,22 +29,14 @@ impl Registry {
     /// `namespace` is that of the URL; the object's own must be empty or the same.
     pub fn create(&self, gvr: &Gvr, namespace: &str, object: Object, options: &WriteOptions) -> Result<Written, Status> {
         let resource = self.resource(gvr)?;
-        self.create_as(&resource, namespace, object, options, false)
+        self.create_in(&resource, namespace, object, options)
     }
 
-    fn create_as(
-        &self,
-        resource: &Arc<Resource>,
-        namespace: &str,
-        mut object: Object,
-        options: &WriteOptions,
-        applied: bool,
-    ) -> Result<Written, Status> {
+    fn create_in(&self, resource: &Arc<Resource>, namespace: &str, mut object: Object, options: &WriteOptions) -> Result<Written, Status> {
         meta::check_scope(resource, namespace, &mut object)?;
-        let reading = WriteOptions { keep_nulls: applied, ..options.clone() };
-        let mut warnings = strategy::check_fields(resource, &mut object, &reading)?;
+        let mut warnings = strategy::check_fields(resource, &mut object, options)?;
         warnings.extend(meta::distinct_owners(&mut object));
-        self.create_read(resource, namespace, object, options, (applied, &warnings)).map_err(|status| status.warned(&warnings))
+        self.create_read(resource, namespace, object, options, (false, &warnings)).map_err(|status| status.warned(&warnings))
     }
 
     /// The rest of a create, after the object has been read.
@@ -198,7 +190,7 @@ impl Registry {
                     meta::check_uid(resource, &object, "", options.dry_run)?;
                     meta::asked_revision(&object)?;
                     object.metadata_mut().remove("resourceVersion");
-                    return self.create_as(resource, namespace, object, options, false);
+                    return self.create_in(resource, namespace, object, options);
                 }
                 other => other?,
             };
@@ -286,9 +278,15 @@ impl Registry {
             return Err(Status::conflict(&resource.group, &resource.resource, at.1, &why));
         }
         meta::check_name(at.1, config)?;
-        let mut written = self.create_as(resource, at.0, new, options, true)?;
-        written.created = true;
-        Ok(written)
+        let mut object = new.clone();
+        meta::check_scope(resource, at.0, &mut object)?;
+        let reading = WriteOptions { keep_nulls: true, ..options.clone() };
+        let how = Patch::Apply(config.clone());
+        let mut warnings = strategy::read_fields(resource, &mut object, &reading)
+            .map_err(|why| patches::unreadable(&resource.gvk(), resource.custom.is_none(), &how, &new, &new, &why))?;
+        warnings.extend(meta::distinct_owners(&mut object));
+        meta::asked_revision(&object).map_err(|status| status.warned(&warnings))?;
+        self.create_read(resource, at.0, object, options, (true, &warnings)).map_err(|status| status.warned(&warnings))
     }
 
     fn apply_to(

@@ -77,6 +77,9 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
     // An empty list resets the managers, which is not the same as to say nothing of them.
     let no_managers = object.metadata("managedFields").filter(|m| m.as_array().is_some_and(Vec::is_empty)).cloned();
     if let Some(of) = gotypes::of(&resource.gvk()).filter(|_| resource.custom.is_none()) {
+        if options.keep_nulls {
+            gotypes::cut_numbers(&mut object.0, of);
+        }
         gotypes::normalize(&mut object.0, of)?;
     }
     if let Some(none) = no_managers {

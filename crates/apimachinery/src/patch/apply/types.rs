@@ -87,7 +87,7 @@ impl<'a> Ty<'a> {
     }
 
     /// What a field of a map that is there holds when it is not written. The API server has built-in kinds in Go structs: a plain
-    /// struct in one is an empty map, a required list or map is null, and so neither is ever itself added or removed.
+    /// struct in one is an empty map, a required list or map is mostly null, and so neither is ever itself added or removed.
     pub(super) fn present_anyway(self, name: &str) -> Option<&'static Value> {
         static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(serde_json::Map::new()));
         let Self::Known(ty) = self else { return None };
@@ -96,7 +96,7 @@ impl<'a> Ty<'a> {
             return Some(&EMPTY);
         }
         let composed = matches!(field.kind(), TypeKind::Object | TypeKind::Map | TypeKind::List);
-        (composed && ty.is_built_in() && ty.is_required(name)).then_some(&Value::Null)
+        (composed && ty.is_built_in() && ty.is_required(name) && !field.is_left_out()).then_some(&Value::Null)
     }
 
     /// What an element of this list is known by.
@@ -117,7 +117,7 @@ impl<'a> Ty<'a> {
         };
         let items = self.items();
         let default = |key: &str| match items {
-            Ty::Known(ty) => ty.named_field(key).and_then(|f| f.default().cloned()),
+            Ty::Known(ty) => ty.named_field(key).and_then(|f| f.default().cloned().or_else(|| zero(ty, key))),
             Ty::Deduced => None,
         };
         let value_of = |key: &str| map.get(key).cloned().or_else(|| default(key)).map(|value| (key.to_owned(), value));
@@ -130,6 +130,17 @@ impl<'a> Ty<'a> {
         }
         fields.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(PathElement::Key(fields))
+    }
+}
+
+/// What a Go struct of the API server holds in a field that must be there and is not.
+fn zero(ty: TypeRef<'_>, name: &str) -> Option<Value> {
+    match ty.named_field(name)?.kind() {
+        _ if !ty.is_built_in() || !ty.is_required(name) => None,
+        TypeKind::Scalar(ScalarKind::String) => Some("".into()),
+        TypeKind::Scalar(ScalarKind::Integer) => Some(0.into()),
+        TypeKind::Scalar(ScalarKind::Boolean) => Some(false.into()),
+        _ => None,
     }
 }
 
