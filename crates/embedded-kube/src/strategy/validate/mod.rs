@@ -5,6 +5,7 @@
 mod autoscaling;
 mod certificates;
 mod data;
+mod devices;
 mod endpoints;
 mod flow;
 pub mod formats;
@@ -26,7 +27,7 @@ pub use pod::annotations::MIRROR;
 pub use pod::resources::{Amounts, add, aggregate};
 
 use crate::catalog::Resource;
-use crate::registry::Part;
+use crate::registry::{Part, convert};
 use crate::status::Cause;
 use rules::At;
 use tiphys_apimachinery::Object;
@@ -88,7 +89,12 @@ fn check_main(resource: &Resource, object: &Object, old: Option<&Object>, part: 
         "rbac.authorization.k8s.io/clusterroles" => rbac::role(object, old, false, causes),
         "rbac.authorization.k8s.io/rolebindings" => rbac::binding(object, old, true, causes),
         "rbac.authorization.k8s.io/clusterrolebindings" => rbac::binding(object, old, false, causes),
-        "autoscaling/horizontalpodautoscalers" => autoscaling::autoscaler(object, old, causes),
+        "autoscaling/horizontalpodautoscalers" => {
+            // Looked at in the form in which it is kept.
+            let mut kept = object.clone();
+            convert::to_storage(resource, &mut kept);
+            autoscaling::autoscaler(&kept, old, causes);
+        }
         "policy/poddisruptionbudgets" => policy::disruption_budget(object, old, causes),
         "scheduling.k8s.io/priorityclasses" => policy::priority_class(object, old, causes),
         "node.k8s.io/runtimeclasses" => policy::runtime_class(object, old, causes),
@@ -104,12 +110,9 @@ fn check_main(resource: &Resource, object: &Object, old: Option<&Object>, part: 
         "admissionregistration.k8s.io/mutatingadmissionpolicies" => policies::policy(object, old, true, causes),
         "admissionregistration.k8s.io/validatingadmissionpolicybindings" => policies::policy_binding(object, old, true, causes),
         "admissionregistration.k8s.io/mutatingadmissionpolicybindings" => policies::policy_binding(object, old, false, causes),
-        "resource.k8s.io/resourceclaims" if spec.is_changed() => {
-            causes.push(spec.invalid_struct("resource/v1.ResourceClaimSpec", "field is immutable"));
-        }
-        "resource.k8s.io/resourceclaimtemplates" if spec.is_changed() => {
-            causes.push(spec.invalid_struct("resource/v1.ResourceClaimTemplateSpec", "field is immutable"));
-        }
+        "resource.k8s.io/resourceclaims" => devices::claim(object, old, causes),
+        "resource.k8s.io/resourceclaimtemplates" => devices::template(object, old, causes),
+        "resource.k8s.io/deviceclasses" => devices::class(object, old, causes),
         "certificates.k8s.io/certificatesigningrequests" => certificates::request(object, old, part, causes),
         "flowcontrol.apiserver.k8s.io/flowschemas" => flow::schema(object, old, causes),
         "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations" => flow::priority_level(object, old, causes),

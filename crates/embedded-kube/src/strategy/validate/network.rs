@@ -265,14 +265,37 @@ pub fn ip_address(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>
 
 pub fn service_cidr(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let networks = At::of(object, old, "spec").get("cidrs");
-    if old.is_some() {
-        return causes.extend(networks.is_changed().then(|| networks.invalid_as(networks.value.clone(), "field is immutable")));
+    if networks.len() > 2 && old.is_none() {
+        let spec = At::new(At::of(object, old, "spec").value, networks.path.clone());
+        return causes.push(spec.invalid_struct("networking/v1.ServiceCIDRSpec", "may only hold up to 2 values"));
     }
+    if old.is_none() {
+        return service_networks(&networks, causes);
+    }
+    let grows = networks.len() == 2 && networks.old.is_some_and(|old| old.as_array().is_some_and(|list| list.len() == 1));
+    let same_length = networks.old.and_then(Value::as_array).map_or(0, Vec::len) == networks.len();
+    if !grows && !same_length {
+        return causes.push(networks.invalid_as(networks.value.clone(), "field is immutable"));
+    }
+    let before = networks.old.and_then(Value::as_array).into_iter().flatten();
+    let changed = networks.items().into_iter().zip(before).filter(|(now, before)| now.value != *before);
+    causes.extend(changed.map(|(now, _)| now.invalid("field is immutable")));
+    if grows {
+        service_networks(&networks, causes);
+    }
+}
+
+fn service_networks(networks: &At<'_>, causes: &mut Vec<Cause>) {
     if networks.is_empty() {
         return causes.push(networks.required("at least one CIDR required"));
     }
-    for network in networks.items() {
-        network.form(formats::cidr, causes);
+    networks.items().iter().for_each(|network| network.form(formats::cidr, causes));
+    let families: Vec<bool> = networks.items().iter().filter_map(|n| Some(formats::parse_cidr(n.text())?.0.is_ipv4())).collect();
+    if let [first, second] = families[..]
+        && first == second
+    {
+        let text = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+        causes.push(networks.invalid_as(networks.value.clone(), text));
     }
 }
 

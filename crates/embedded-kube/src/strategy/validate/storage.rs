@@ -191,12 +191,9 @@ pub fn node(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
 pub fn capacity(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let at = |field: &str| At::of(object, old, field);
     let (topology, class) = (at("nodeTopology"), at("storageClassName"));
-    if old.is_none() {
-        rules::label_selector(&topology, causes);
-        class.form(formats::dns_subdomain, causes);
-        volumes::non_negative(&at("capacity"), causes);
-        return;
-    }
+    rules::label_selector(&topology, causes);
+    class.form(formats::dns_subdomain, causes);
+    volumes::non_negative(&at("capacity"), causes);
     if topology.is_changed() {
         causes.push(topology.invalid_struct("meta/v1.LabelSelector", "field is immutable"));
     }

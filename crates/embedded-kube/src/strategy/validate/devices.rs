@@ -1,0 +1,210 @@
+//! Claims of devices, their templates and the classes of devices. Expressions that select devices are not compiled.
+//!
+//! Main functions: [`claim`], [`template`], [`class`].
+
+use super::formats;
+use super::meta;
+use super::rules::{At, Check, labels};
+use crate::status::Cause;
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use tiphys_apimachinery::Object;
+
+const MAX_ITEMS: usize = 32;
+const MAX_ALTERNATIVES: usize = 8;
+const MAX_EXPRESSION: usize = 10 * 1024;
+const MAX_PARAMETERS: usize = 10 * 1024;
+const MAX_IDENTIFIER: usize = 32;
+const MAX_DRIVER: usize = 63;
+const ONE_REQUEST: &str = "exactly one of `exactly` or `firstAvailable` is required";
+const ONE_ATTRIBUTE: &str = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
+const REQUEST_NAME: &str = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
+const IMMUTABLE: &str = "field is immutable";
+
+pub fn claim(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
+    let spec = At::of(object, old, "spec");
+    match old {
+        None => claim_spec(&spec, causes),
+        Some(_) => causes.extend(spec.is_changed().then(|| spec.invalid_struct("resource/v1.ResourceClaimSpec", IMMUTABLE))),
+    }
+}
+
+pub fn template(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
+    let spec = At::of(object, old, "spec");
+    meta::annotations(&spec.get("metadata").get("annotations"), causes);
+    labels(&spec.get("metadata").get("labels"), causes);
+    claim_spec(&spec.get("spec"), causes);
+    if old.is_some() && spec.is_changed() {
+        causes.push(spec.invalid_struct("resource/v1.ResourceClaimTemplateSpec", IMMUTABLE));
+    }
+}
+
+pub fn class(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
+    let spec = At::of(object, old, "spec");
+    selectors(&spec.get("selectors"), causes);
+    each(&spec.get("config"), MAX_ITEMS, causes, configuration);
+}
+
+/// What is wrong with each element, unless there are too many.
+fn each(list: &At<'_>, max: usize, causes: &mut Vec<Cause>, check: impl Fn(&At<'_>, &mut Vec<Cause>)) {
+    match list.len() > max {
+        true => causes.push(list.too_many(max)),
+        false => list.items().iter().for_each(|item| check(item, causes)),
+    }
+}
+
+/// The same for elements that must differ in what `key` says.
+fn each_once<'v>(
+    list: &At<'v>,
+    max: usize,
+    key: fn(&At<'v>) -> &'v Value,
+    causes: &mut Vec<Cause>,
+    check: impl Fn(&At<'_>, &mut Vec<Cause>),
+) {
+    each(list, max, causes, check);
+    if list.len() <= max {
+        let mut seen = HashSet::new();
+        let again = list.items().into_iter().filter(|item| !seen.insert(key(item)));
+        causes.extend(again.map(|item| At::new(key(&item), item.path.clone()).duplicate()));
+    }
+}
+
+/// The names that constraints and configurations can speak of: of requests, and of the alternatives inside them.
+type Names<'v> = HashMap<&'v str, HashSet<&'v str>>;
+
+fn alternatives<'v>(request: &At<'v>) -> HashSet<&'v str> {
+    request.get("firstAvailable").items().iter().map(|sub| sub.get("name").text()).collect()
+}
+
+fn claim_spec(spec: &At<'_>, causes: &mut Vec<Cause>) {
+    let devices = spec.get("devices");
+    let requests = devices.get("requests");
+    let names: Names<'_> = requests.items().iter().map(|request| (request.get("name").text(), alternatives(request))).collect();
+    each_once(&requests, MAX_ITEMS, |request| request.get("name").value, causes, request);
+    each(&devices.get("constraints"), MAX_ITEMS, causes, |constraint, causes| self::constraint(constraint, &names, causes));
+    each(&devices.get("config"), MAX_ITEMS, causes, |config, causes| {
+        request_names(&config.get("requests"), &names, causes);
+        configuration(config, causes);
+    });
+}
+
+fn request(request: &At<'_>, causes: &mut Vec<Cause>) {
+    request.get("name").form(formats::dns_label, causes);
+    let (exactly, alternatives) = (request.get("exactly"), request.get("firstAvailable"));
+    match (exactly.is_null(), alternatives.is_empty()) {
+        (true, true) => causes.push(request.required(ONE_REQUEST)),
+        (false, false) => causes.push(request.invalid_as(Value::Null, &format!("{ONE_REQUEST}, but multiple fields are set"))),
+        (false, true) => wanted(&exactly, causes),
+        (true, false) => each_once(
+            &alternatives,
+            MAX_ALTERNATIVES,
+            |sub| sub.get("name").value,
+            causes,
+            |sub, causes| {
+                sub.get("name").form(formats::dns_label, causes);
+                wanted(sub, causes);
+            },
+        ),
+    }
+}
+
+/// Which devices and how many.
+fn wanted(devices: &At<'_>, causes: &mut Vec<Cause>) {
+    devices.get("deviceClassName").check(&[Check::Required(""), Check::Form(formats::dns_subdomain)], causes);
+    selectors(&devices.get("selectors"), causes);
+    let (mode, count) = (devices.get("allocationMode"), devices.get("count"));
+    match (mode.text(), count.int().unwrap_or(0)) {
+        ("All", 0) => {}
+        ("All", _) => causes.push(count.invalid("must not be specified when allocationMode is 'All'")),
+        ("ExactCount", n) if n <= 0 => causes.push(count.invalid_as(n, "must be greater than zero")),
+        ("ExactCount", _) => {}
+        _ => causes.push(mode.not_supported(&["All", "ExactCount"])),
+    }
+}
+
+fn selectors(list: &At<'_>, causes: &mut Vec<Cause>) {
+    each(list, MAX_ITEMS, causes, |selector, causes| {
+        let cel = selector.get("cel");
+        match cel.is_null() {
+            true => causes.push(cel.required("")),
+            false => cel.get("expression").check(&[Check::MaxBytes(MAX_EXPRESSION)], causes),
+        }
+    });
+}
+
+fn constraint(constraint: &At<'_>, names: &Names<'_>, causes: &mut Vec<Cause>) {
+    request_names(&constraint.get("requests"), names, causes);
+    match ["matchAttribute", "distinctAttribute"].map(|f| constraint.get(f)).iter().find(|attribute| !attribute.is_null()) {
+        Some(attribute) => qualified_name(attribute, causes),
+        None => causes.push(constraint.required(ONE_ATTRIBUTE)),
+    }
+}
+
+fn request_names(list: &At<'_>, names: &Names<'_>, causes: &mut Vec<Cause>) {
+    each_once(
+        list,
+        MAX_ITEMS,
+        |name| name.value,
+        causes,
+        |name, causes| {
+            let segments: Vec<&str> = name.text().split('/').collect();
+            let known = match segments[..] {
+                [request] => names.contains_key(request),
+                [request, sub] => names.get(request).is_some_and(|subs| subs.contains(sub)),
+                _ => return causes.push(name.invalid(REQUEST_NAME)),
+            };
+            for segment in segments {
+                causes.extend(formats::dns_label(segment).iter().map(|problem| name.invalid_as(segment, problem)));
+            }
+            causes.extend((!known).then(|| name.invalid(REQUEST_NAME)));
+        },
+    );
+}
+
+/// A domain and an identifier.
+fn qualified_name(name: &At<'_>, causes: &mut Vec<Cause>) {
+    let identifier = |id: &str, causes: &mut Vec<Cause>| {
+        causes.extend((id.len() > MAX_IDENTIFIER).then(|| name.too_long(MAX_IDENTIFIER)));
+        causes.extend(formats::c_identifier(id).iter().map(|problem| name.invalid_as(id, problem)));
+    };
+    match name.text().split('/').collect::<Vec<_>>()[..] {
+        [id] => {
+            identifier(id, causes);
+            causes.push(name.invalid("a fully qualified name must be a domain and a name separated by a slash"));
+        }
+        [domain, id] => {
+            match domain.is_empty() {
+                true => causes.push(name.invalid_as("", "the domain must not be empty")),
+                false => driver(name, domain, causes),
+            }
+            match id.is_empty() {
+                true => causes.push(name.invalid_as("", "the name must not be empty")),
+                false => identifier(id, causes),
+            }
+        }
+        _ => {}
+    }
+}
+
+fn driver(at: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
+    if name.is_empty() {
+        return causes.push(at.required(""));
+    }
+    causes.extend((name.len() > MAX_DRIVER).then(|| at.too_long(MAX_DRIVER)));
+    causes.extend(formats::dns_subdomain(&name.to_lowercase()).iter().map(|problem| at.invalid_as(name, problem)));
+}
+
+fn configuration(config: &At<'_>, causes: &mut Vec<Cause>) {
+    let opaque = config.get("opaque");
+    if opaque.is_null() {
+        return causes.push(opaque.required(""));
+    }
+    let (name, parameters) = (opaque.get("driver"), opaque.get("parameters"));
+    driver(&name, name.text(), causes);
+    match parameters.value {
+        Value::Null => causes.push(parameters.required("")),
+        value if value.to_string().len() > MAX_PARAMETERS => causes.push(parameters.too_long(MAX_PARAMETERS)),
+        Value::Object(_) => {}
+        _ => causes.push(parameters.invalid_as("<value omitted>", "must be a valid JSON object")),
+    }
+}
