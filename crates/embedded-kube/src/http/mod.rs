@@ -23,6 +23,7 @@ mod table;
 mod token;
 mod watch;
 mod write;
+mod yaml;
 
 use crate::auth::{Auth, Caller, UserInfo};
 use crate::catalog::Resource;
@@ -105,9 +106,14 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Re
             Err(status) => return failure(&status),
         };
     }
-    match dispatch(&shared, &parts, body).await {
+    let response = match dispatch(&shared, &parts, body).await {
         Ok(response) => response,
         Err(status) => failure(&status),
+    };
+    // The handler of OpenAPI negotiates for itself.
+    match negotiate::is_yaml(&parts.headers) && !parts.uri.path().starts_with("/openapi/") {
+        true => yaml::encode(response).await,
+        false => response,
     }
 }
 
@@ -132,6 +138,7 @@ async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Res
     match route {
         Route::Index => Ok(discovery::index(shared)),
         Route::Health(path) => Ok(special::health(parts.uri.path(), &path, query.flag("verbose"))),
+        Route::Version if negotiate::is_yaml(&parts.headers) => Err(negotiate::not_available("application/json")),
         Route::Version => Ok(json_response(&special::version())),
         Route::CoreVersions => discovery::core_versions(shared, &parts.headers),
         Route::Groups => discovery::groups(shared, &parts.headers),

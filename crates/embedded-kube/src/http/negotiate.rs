@@ -6,21 +6,45 @@ use http::HeaderMap;
 use http::header::ACCEPT;
 use serde_json::Value;
 
+pub const YAML: &str = "application/yaml";
 const MEDIA: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// Refuses at once what no form of the answer could satisfy. `collection` is true for lists and watches.
 pub fn check(headers: &HeaderMap, resource: &Resource, collection: bool) -> Result<(), Status> {
     let accept = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>().join(",");
     let known = |clause: &str| {
-        let media = clause.split(';').next().unwrap_or_default().trim();
+        let media = media(clause);
         media.is_empty() || media == "*/*" || MEDIA.split(", ").any(|m| m == media)
     };
     if resource.custom.is_none() && !accept.is_empty() && !accept.split(',').any(known) {
         let streams = if collection { ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch" } else { "" };
-        let text = format!("406: Not Acceptable\n\nAvailable representations: {MEDIA}{streams}");
-        return Err(Status::new(406, "NotAcceptable", text).with_causes(Vec::new()));
+        return Err(not_available(&format!("{MEDIA}{streams}")));
     }
     form(headers).map(|_| ())
+}
+
+/// What a handler says that has only these representations.
+pub fn not_available(media: &str) -> Status {
+    Status::new(406, "NotAcceptable", format!("406: Not Acceptable\n\nAvailable representations: {media}")).with_causes(Vec::new())
+}
+
+/// Whether the first clause of `Accept` that can be answered wants YAML.
+pub fn is_yaml(headers: &HeaderMap) -> bool {
+    let texts = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok());
+    let mut clauses = texts.flat_map(|text| text.split(',').map(str::trim));
+    clauses.find(|clause| one(clause).is_some()).is_some_and(|clause| media(clause) == YAML)
+}
+
+fn media(clause: &str) -> &str {
+    clause.split(';').next().unwrap_or_default().trim()
+}
+
+/// Nothing streams YAML.
+pub fn check_stream(headers: &HeaderMap) -> Result<(), Status> {
+    match is_yaml(headers) {
+        true => Err(Status::not_acceptable("application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch")),
+        false => Ok(()),
+    }
 }
 
 /// A list cannot be shown as one object, nor one object as a list.
@@ -104,7 +128,7 @@ pub fn in_version(beta: bool, mut value: Value) -> Value {
 fn one(clause: &str) -> Option<(Form, bool)> {
     let mut parts = clause.split(';').map(str::trim);
     let media = parts.next()?;
-    if !matches!(media, "application/json" | "*/*" | "application/*") {
+    if !matches!(media, "application/json" | YAML | "*/*" | "application/*") {
         return None;
     }
     let parameters: Vec<(&str, &str)> = parts.filter_map(|p| p.split_once('=')).collect();
@@ -138,6 +162,7 @@ mod tests {
         assert_eq!(of("application/json;as=Table;v=v1alpha1;g=meta.k8s.io,application/json"), Ok(Form::Object));
         assert_eq!(of("application/vnd.kubernetes.protobuf,application/json"), Ok(Form::Object));
         assert_eq!(of("application/vnd.kubernetes.protobuf"), Err(406));
+        assert_eq!(of("text/html, application/yaml;as=Table;v=v1;g=meta.k8s.io"), Ok(Form::Table));
         assert_eq!(of("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"), Ok(Form::GroupDiscovery));
     }
 }

@@ -52,6 +52,7 @@ struct Stream {
 }
 
 pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
+    negotiate::check_stream(&call.parts.headers)?;
     let form = negotiate::form(&call.parts.headers)?;
     let filter = Filter::from_query(&call.query, &call.resource, &call.query.watch_problems())?;
     let initial = wants_initial_events(call)?;
