@@ -10,6 +10,7 @@ mod internal_names;
 mod normalize;
 mod read;
 mod text;
+mod time;
 
 pub use decode::decode;
 pub use diff::diff;

@@ -1,6 +1,6 @@
 //! An object read as Go's JSON decoder reads it: field by field as they stand, the first misfit reported. Main function: [`read`].
 
-use super::{Field, Struct, Type, find};
+use super::{Field, Struct, Type, find, time};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
@@ -124,7 +124,10 @@ impl Reader {
                 let bytes: Vec<u8> = list.iter().map(|v| u8::try_from(v.as_u64().unwrap_or(0)).unwrap_or(0)).collect();
                 *value = STANDARD.encode(bytes).into();
             }
-            (Type::Time | Type::MicroTime, Value::String(text)) => return time_error(text, ty).map_or(Ok(()), |e| Err(WrongType::Time(e))),
+            (Type::Time | Type::MicroTime, Value::String(text)) => {
+                let layout = if matches!(ty, Type::MicroTime) { time::RFC3339_MICRO } else { time::RFC3339 };
+                return time::parse(text, layout).map_err(WrongType::Time);
+            }
             (Type::String | Type::Duration | Type::IntOrString, Value::String(_))
             | (Type::Bool, Value::Bool(_))
             | (Type::Float, Value::Number(_))
@@ -221,28 +224,6 @@ fn not_converted(found: &Value, wanted: &Type, name: &str) -> String {
         Type::Int32 | Type::Int64 if kind == "float64" => format!("cannot convert float64 to {name}"),
         scalar => format!("unrecognized type: {}", go_name(scalar)),
     }
-}
-
-/// What Go says of a text that is no time. It names the part of the layout that does not fit.
-fn time_error(text: &str, ty: &Type) -> Option<String> {
-    if text.parse::<jiff::Timestamp>().is_ok() {
-        return None;
-    }
-    let layout = if matches!(ty, Type::MicroTime) { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
-    let parts = ["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05"];
-    let mut rest = text;
-    let misfit = parts.into_iter().find(|part| {
-        let digits = part.bytes().all(|b| b.is_ascii_digit());
-        let fits = match rest.get(..part.len()) {
-            Some(head) if digits => head.bytes().all(|b| b.is_ascii_digit()),
-            Some(head) => head == *part,
-            None => false,
-        };
-        rest = if fits { &rest[part.len()..] } else { rest };
-        !fits
-    });
-    let part = misfit.unwrap_or(if matches!(ty, Type::MicroTime) && !rest.starts_with('.') { ".000000" } else { "Z07:00" });
-    Some(format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}"))
 }
 
 /// Where Go's decoder stops, if it does. It skips line ends.

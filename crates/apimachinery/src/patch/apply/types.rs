@@ -178,6 +178,9 @@ fn validate_at(value: &Value, ty: Ty<'_>, path: &str, errors: &mut Vec<String>) 
         (TypeKind::List, Value::Array(list)) => validate_list(list, ty, path, errors),
         (TypeKind::List, other) => fail(format!("expected list, got {}", printed(other))),
         (TypeKind::Scalar(kind), value) => {
+            // Only plain texts and bytes are known to be texts; times and the like are scalars of any kind.
+            let special = kind == ScalarKind::String && known.format().is_some_and(|format| !matches!(format, "" | "byte"));
+            let kind = if special { ScalarKind::IntOrString } else { kind };
             let expected = match (kind, value) {
                 (ScalarKind::String, Value::String(_))
                 | (ScalarKind::Integer | ScalarKind::Number, Value::Number(_))
