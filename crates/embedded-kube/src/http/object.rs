@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tiphys_apimachinery::Object;
+use tiphys_apimachinery::{Object, object::map_entry};
 
 pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let asked = revision(call.query.get("resourceVersion").unwrap_or("0"))?;
@@ -101,6 +101,10 @@ pub fn blank(resource: &Resource, metadata: Value) -> Object {
     object.0.insert("metadata".into(), metadata);
     if let Some(of) = gotypes::of(&resource.gvk()).filter(|_| resource.custom.is_none()) {
         gotypes::normalize(&mut object.0, of).expect("metadata of ours is of the right types");
+    }
+    // Internally their number is never absent.
+    if matches!(resource.table.as_str(), "apps/deployments" | "apps/replicasets" | "apps/statefulsets") {
+        map_entry(&mut object.0, "spec").insert("replicas".into(), 0.into());
     }
     if resource.table == "apps/daemonsets" {
         object.set_annotation(TEMPLATE_GENERATION, "0");

@@ -93,7 +93,6 @@ pub async fn patch(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, St
     let media = write::patch_type(call)?;
     let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
-    write::check_patch_options(call, &media)?;
     let (patch, findings) = write::read_patch(&media, &bytes)?;
     options.findings = findings;
     if let Patch::Apply(scale) = &patch {
@@ -125,6 +124,19 @@ async fn apply(call: &Call<'_>, scale: &Object) -> Result<Response<Body>, Status
     Ok(with_warnings(json_response(&scale_of(call, &written.object)), &written.warnings))
 }
 
+/// Who owns the number of replicas, as owners of the Scale.
+fn managers(call: &Call<'_>, live: &Object) -> Vec<Value> {
+    let path = paths(call).spec.replace('/', "/f:");
+    let owners = live.metadata("managedFields").and_then(Value::as_array).into_iter().flatten();
+    owners.filter(|entry| entry["fieldsV1"].pointer(&path).is_some()).cloned().map(of_scale).collect()
+}
+
+fn of_scale(mut entry: Value) -> Value {
+    entry["apiVersion"] = "autoscaling/v1".into();
+    entry["fieldsV1"] = json!({"f:spec": {"f:replicas": {}}});
+    entry
+}
+
 fn set_at(object: &mut Object, pointer: &str, value: Value) {
     let words: Vec<&str> = pointer.trim_start_matches('/').split('/').collect();
     if let [parents @ .., last] = words.as_slice() {
@@ -142,7 +154,12 @@ async fn store(
     for _ in 0..50 {
         let live = call.registry().get(&call.resource.gvr(), &call.namespace, call.name())?;
         let Value::Object(before) = scale_of(call, &live) else { break };
-        let (scale, warnings) = change(&Object(before))?;
+        let mut before = Object(before);
+        let managers = managers(call, &live);
+        if !managers.is_empty() {
+            before.metadata_mut().insert("managedFields".into(), managers.into());
+        }
+        let (scale, warnings) = change(&before)?;
         let written = set(call, &live, &scale, options).map_err(|status| status.warned(&warnings))?;
         let Some(written) = written else { continue };
         call.registry().durable(written.revision).await?;

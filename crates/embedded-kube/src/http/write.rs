@@ -12,7 +12,8 @@ use tiphys_apimachinery::Object;
 
 /// Options from the query; the manager's name defaults to the client's name.
 pub fn options(call: &Call<'_>) -> Result<WriteOptions, Status> {
-    let causes = call.query.write_problems();
+    let mut causes = patch_problem(call).into_iter().collect::<Vec<_>>();
+    causes.extend(call.query.write_problems());
     if !causes.is_empty() {
         let kind = match call.parts.method {
             http::Method::PUT => "UpdateOptions",
@@ -128,7 +129,6 @@ pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respon
     let media = patch_type(call)?;
     let mut options = options(call)?;
     let bytes = body::read(incoming).await?;
-    check_patch_options(call, &media)?;
     let applies = media == "application/apply-patch+yaml";
     let (patch, findings) = match read_patch(&media, &bytes) {
         Ok(found) => found,
@@ -147,17 +147,16 @@ pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respon
 }
 
 /// What only one kind of patch may or must say.
-pub fn check_patch_options(call: &Call<'_>, media: &str) -> Result<(), Status> {
-    let applies = media == "application/apply-patch+yaml";
-    if applies && call.query.get("fieldManager").is_none() {
-        let cause = Cause::required("fieldManager", "is required for apply patch");
-        return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", vec![cause]));
+fn patch_problem(call: &Call<'_>) -> Option<Cause> {
+    if call.parts.method != http::Method::PATCH {
+        return None;
     }
-    if !applies && call.query.get("force").is_some() {
-        let cause = Cause::forbidden("force", "may not be specified for non-apply patch");
-        return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", vec![cause]));
+    let applies = body::media_type(&call.parts.headers) == "application/apply-patch+yaml";
+    if applies && call.query.get("fieldManager").is_none_or(str::is_empty) {
+        return Some(Cause::required("fieldManager", "is required for apply patch"));
     }
-    Ok(())
+    let forces = !applies && call.query.get("force").is_some();
+    forces.then(|| Cause::forbidden("force", "may not be specified for non-apply patch"))
 }
 
 /// The kind of patch that a request has, if its resource takes it.

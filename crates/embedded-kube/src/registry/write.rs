@@ -108,14 +108,9 @@ impl Registry {
         let storage = self.storage_resource(resource);
         // Only the real store looks at it, so that a dry run does not.
         if !dry_run && !object.resource_version().is_empty() {
-            let text = object.resource_version();
-            let why = match text.parse::<u64>() {
-                Ok(0) => None,
-                Ok(_) => Some("resourceVersion should not be set on objects to be created".to_owned()),
-                Err(_) => Some(format!("strconv.ParseUint: parsing \"{text}\": invalid syntax")),
-            };
-            if let Some(why) = why {
-                return Err(Status::new(500, "", why));
+            // What is no number is taken for none.
+            if object.resource_version().parse::<u64>().is_ok_and(|revision| revision != 0) {
+                return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
             }
         }
         let mut state = self.lock();
@@ -286,6 +281,10 @@ impl Registry {
             .map_err(|why| patches::unreadable(&resource.gvk(), resource.custom.is_none(), &how, &new, &new, &why))?;
         warnings.extend(meta::distinct_owners(&mut object));
         meta::asked_revision(&object).map_err(|status| status.warned(&warnings))?;
+        // The store takes it for an update, which may have one.
+        if !options.dry_run {
+            object.metadata_mut().remove("resourceVersion");
+        }
         self.create_read(resource, at.0, object, options, (true, &warnings)).map_err(|status| status.warned(&warnings))
     }
 

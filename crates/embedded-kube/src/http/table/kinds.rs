@@ -100,6 +100,11 @@ fn deployment(o: &Object, age: Value) -> Vec<Value> {
     let (updated, available) = (number(o, "/status/updatedReplicas"), number(o, "/status/availableReplicas"));
     let mut row = vec![o.name().into(), ready.into(), updated.into(), available.into(), age];
     row.extend(workload(o));
+    // Others show that there is no selector.
+    if o.pointer("/spec/selector").is_none_or(|s| s.as_object().is_none_or(serde_json::Map::is_empty)) {
+        row.pop();
+        row.push("".into());
+    }
     row
 }
 

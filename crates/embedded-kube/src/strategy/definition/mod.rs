@@ -40,10 +40,10 @@ pub fn fill_in(object: &mut Object) {
             tidy(schema, 0);
         }
     }
-    let conversion = map_entry(spec, "conversion");
-    if missing(conversion, "strategy") {
-        conversion.insert("strategy".into(), "None".into());
+    if spec.get("conversion").is_none_or(Value::is_null) {
+        spec.insert("conversion".into(), json!({"strategy": "None"}));
     }
+    let conversion = map_entry(spec, "conversion");
     if conversion.get("strategy").and_then(Value::as_str) == Some("Webhook")
         && let Some(service) =
             conversion.get_mut("webhook").and_then(|w| w.pointer_mut("/clientConfig/service")).and_then(Value::as_object_mut)
