@@ -101,6 +101,9 @@ impl Filter {
 }
 
 fn unknown_field(resource: &Resource, path: &str) -> String {
+    if resource.is("batch", "jobs") {
+        return format!("field label {path:?} not supported for Job");
+    }
     if resource.custom.is_some() || FIELDS.iter().any(|(table, _)| *table == resource.table) {
         return format!("field label not supported: {path}");
     }
@@ -113,6 +116,10 @@ fn is_selectable(resource: &Resource, path: &str) -> bool {
     }
     match &resource.custom {
         Some(custom) => custom.selectable_fields.iter().any(|f| f.trim_start_matches('.') == path),
-        None => FIELDS.iter().any(|(table, fields)| *table == resource.table && fields.contains(&path)),
+        None => match FIELDS.iter().find(|(table, _)| *table == resource.table) {
+            Some((_, fields)) => fields.contains(&path),
+            // The rule for kinds without fields of their own does not ask whether they live in a namespace.
+            None => path == "metadata.namespace",
+        },
     }
 }

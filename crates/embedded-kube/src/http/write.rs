@@ -2,7 +2,7 @@
 
 use super::selectors::Filter;
 use super::{Call, body, json_response, object, with_warnings};
-use crate::registry::{Deleted, FieldValidation, Part, Patch, Registry, Sender, WriteOptions, Written, meta::check_name};
+use crate::registry::{DeleteOptions, Deleted, FieldValidation, Part, Patch, Registry, Sender, WriteOptions, Written, meta::check_name};
 use crate::status::{Cause, Details, Status};
 use axum::body::Body;
 use http::header::USER_AGENT;
@@ -201,24 +201,24 @@ async fn delete_body(call: &Call<'_>, incoming: Body) -> Result<Option<Value>, S
     Ok(Some(body::parse(&call.parts.headers, &bytes)?.0))
 }
 
+/// Who deletes jobs without saying what is to become of their pods is told.
+fn orphans_warning(call: &Call<'_>, options: &DeleteOptions) -> Option<String> {
+    (options.propagation.is_none() && call.resource.is("batch", "jobs")).then(|| {
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \
+         propagationPolicy=Orphan to suppress this warning"
+            .to_owned()
+    })
+}
+
 pub async fn delete(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let body = delete_body(call, incoming).await?;
     let mut options = call.query.delete_options(body.as_ref())?;
     options.sender = sender(call, Some(body.as_ref().unwrap_or(&Value::Null)));
-    let asked = options.propagation.is_some();
+    let orphans = orphans_warning(call, &options);
     let (gvr, namespace, name) = (call.resource.gvr(), call.namespace.clone(), call.name().to_owned());
     let deleted = carried_out(call, move |registry| registry.delete(&gvr, &namespace, &name, &options)).await?;
     call.registry().durable(deleted.revision).await?;
-    let mut warnings = deleted.warnings.clone();
-    warnings.extend(if !asked && call.resource.is("batch", "jobs") {
-        vec![
-            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \
-              propagationPolicy=Orphan to suppress this warning"
-                .to_owned(),
-        ]
-    } else {
-        Vec::new()
-    });
+    let warnings: Vec<String> = deleted.warnings.iter().cloned().chain(orphans).collect();
     if !deleted.removed || returns_object(call) {
         // Only who asks in the old way is told that it is not over.
         let old_way = match &body {
@@ -270,6 +270,7 @@ pub async fn delete_collection(call: &Call<'_>, incoming: Body) -> Result<Respon
     let mut options = call.query.delete_options(body.as_ref())?;
     options.sender = sender(call, Some(body.as_ref().unwrap_or(&Value::Null)));
     options.of_many = true;
+    let warnings: Vec<String> = orphans_warning(call, &options).into_iter().collect();
     let (_, items) = call.registry().list_stored(&call.resource, call.target.namespace.as_deref());
     let mut last = 0;
     let mut gone = Vec::new();
@@ -286,5 +287,6 @@ pub async fn delete_collection(call: &Call<'_>, incoming: Body) -> Result<Respon
     }
     call.registry().durable(last).await?;
     let gone = call.registry().as_served(&call.resource, gone)?;
-    Ok(super::list::objects(&call.resource, &serde_json::json!({"resourceVersion": call.registry().revision().to_string()}), &gone))
+    let list = super::list::objects(&call.resource, &serde_json::json!({"resourceVersion": call.registry().revision().to_string()}), &gone);
+    Ok(with_warnings(list, &warnings))
 }
