@@ -18,6 +18,9 @@ pub(super) fn read(document: &Value) -> Result<Schema, SchemaError> {
     reader.builder.finish()
 }
 
+/// Any JSON, which structured merge takes as a whole although no document says so.
+const RAW: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
+
 pub(super) fn invalid(path: &str, reason: &str) -> SchemaError {
     SchemaError::Invalid { path: path.to_owned(), reason: reason.to_owned() }
 }
@@ -45,7 +48,10 @@ impl Reader {
             // `true` and `{}` allow everything.
             return if schema == &Value::Bool(true) { self.builder.node(Shape::Any, None) } else { Err(invalid(path, "it must be a map")) };
         };
-        let attributes = attributes(map);
+        let mut attributes = attributes(map);
+        if path == RAW {
+            attributes.get_or_insert_default().map_type = Some(MapType::Atomic);
+        }
         let shape = self.shape(map, attributes.as_ref(), path, depth)?;
         self.builder.node(shape, attributes)
     }
