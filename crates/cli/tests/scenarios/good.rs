@@ -110,7 +110,7 @@ spec:
       - {name: c, image: registry.example.org/hook:v1, command: [\"true\"]}
 ";
 
-const BACKEND: &str = "apiVersion: apps/v1
+pub const BACKEND: &str = "apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: backend

@@ -1,22 +1,11 @@
 //! What an Application's own rules of comparison change.
 
-use crate::world::{World, config_map, text};
+use crate::{
+    good::BACKEND,
+    world::{World, config_map, text},
+};
 use serde_json::{Value, json};
 use tiphys_testkit::{PATIENCE, Repo, apps_path, eventually, namespaced};
-
-const BACKEND: &str = "apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: backend
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: backend}}
-  template:
-    metadata: {labels: {app: backend}}
-    spec:
-      containers:
-      - {name: c, image: registry.example.org/backend:v1}
-";
 
 pub fn respected_differences_outlive_a_sync(world: &mut World) {
     let repo = Repo::with(&[("app/backend.yaml", BACKEND)]);

@@ -120,8 +120,10 @@ pub async fn with_live(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: &Des
         live.remove(&namespace);
     }
     let previous = pass.memo.comparison.as_deref();
-    let mut comparison = compare(desired.clone(), &live, &rules, &*kinds, previous, &DryRuns::new());
-    if !comparison.unanswered.is_empty() {
+    // Only a comparison that may have to ask is made twice.
+    let again = rules.server_side_diff.map(|_| desired.clone());
+    let mut comparison = compare(desired, &live, &rules, &*kinds, previous, &DryRuns::new());
+    if let Some(desired) = again.filter(|_| !comparison.unanswered.is_empty()) {
         let answers = ask(cluster, &comparison).await;
         comparison = compare(desired, &live, &rules, &*kinds, previous, &answers);
     }

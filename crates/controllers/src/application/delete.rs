@@ -34,14 +34,6 @@ const HOOK_POLL: Duration = Duration::from_secs(1);
 
 const CASCADE: [&str; 3] = [RESOURCES_FINALIZER, RESOURCES_FINALIZER_FOREGROUND, RESOURCES_FINALIZER_BACKGROUND];
 
-/// What is left to do.
-enum Rest {
-    /// Nothing: the finalizer may go.
-    Done,
-    /// These are gone soon, or wait for somebody.
-    Waiting,
-}
-
 /// Takes the deletion as far as it goes now.
 pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
     let reachable = spec::destination(&pass.app.spec.destination, &pass.controller.destinations()).is_ok();
@@ -54,7 +46,7 @@ pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
     let Some(stage) = stage(&pass.app.metadata.finalizers) else { return Ok(None) };
     let done = match stage {
         Stage::Hooks(when) => delete_hooks::execute(pass, when).await,
-        Stage::Resources => cascade(pass).await.map(|rest| matches!(rest, Rest::Done)),
+        Stage::Resources => cascade(pass).await,
         Stage::Cleanup(when) => delete_hooks::cleanup(pass, when).await,
     };
     match done {
@@ -105,11 +97,12 @@ async fn refused(pass: &mut Pass<'_>, text: String) -> Result<Again, Error> {
     Ok(Some((Reason::LOOK, POLL)))
 }
 
-async fn cascade(pass: &mut Pass<'_>) -> Result<Rest, String> {
+/// Deletes the resources that may go now. True when none are left.
+async fn cascade(pass: &mut Pass<'_>) -> Result<bool, String> {
     let cluster = compare::cluster(pass).await?;
     let live = deletable(pass, &cluster).await?;
     if live.is_empty() {
-        return Ok(Rest::Done);
+        return Ok(true);
     }
     let since = pass.app.metadata.deletion_timestamp.map_or(pass.now, |t| t.timestamp());
     let approved = deletion_confirmed(pass.app.metadata.annotations.get(DELETION_APPROVED).map(String::as_str), since);
@@ -120,7 +113,7 @@ async fn cascade(pass: &mut Pass<'_>) -> Result<Rest, String> {
             .any(|name| options::value(o, name).is_some_and(|v| v == "confirm") || app_options.contains(&format!("{name}=confirm")))
     };
     if live.iter().any(|o| o.deletion_timestamp().is_some()) || (!approved && live.iter().any(|o| confirm(o))) {
-        return Ok(Rest::Waiting);
+        return Ok(false);
     }
     let highest = live.iter().map(|o| wave::of(o)).max().unwrap_or(0);
     let background = pass.app.metadata.finalizers.iter().any(|f| f == RESOURCES_FINALIZER_BACKGROUND);
@@ -132,7 +125,7 @@ async fn cascade(pass: &mut Pass<'_>) -> Result<Rest, String> {
         join_all(removals).await.into_iter().collect::<Result<Vec<()>, _>>()?;
     }
     let left = deletable(pass, &cluster).await?;
-    Ok(if left.is_empty() { Rest::Done } else { Rest::Waiting })
+    Ok(left.is_empty())
 }
 
 pub(super) async fn remove(executor: &Executor, object: &Object, propagation: &str) -> Result<(), String> {

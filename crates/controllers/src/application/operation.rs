@@ -159,8 +159,7 @@ async fn barred(pass: &mut Pass<'_>) -> Result<Option<Duration>, Error> {
     pass.app.status.operation_state = Some(state);
     pass.store().await?;
     // A change of the project wakes it as well.
-    let change = windows.next_change(pass.now).and_then(|t| Duration::try_from(t.duration_since(pass.now)).ok());
-    Ok(Some(change.map_or(Duration::from_secs(60), |wait| wait + Duration::from_millis(1))))
+    Ok(Some(windows.wait(pass.now).unwrap_or(Duration::from_secs(60))))
 }
 
 /// The same for every look at one attempt of one operation, whoever looks; different for the next attempt.

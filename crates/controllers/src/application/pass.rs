@@ -148,8 +148,7 @@ impl<'a> Pass<'a> {
         if let Some(project) = self.controller.project(spec::project_name(&self.app)) {
             let windows = Windows::of(&project.spec.sync_windows, &self.app);
             if windows.can_sync(false, None, self.now) != Ok(true) {
-                let change = windows.next_change(self.now).and_then(|t| Duration::try_from(t.duration_since(self.now)).ok());
-                return change.map(|wait| (Reason::at(Level::Recent), wait + Duration::from_millis(1)));
+                return windows.wait(self.now).map(|wait| (Reason::at(Level::Recent), wait));
             }
         }
         let sync = &self.app.status.sync;

@@ -4,6 +4,7 @@
 
 use crate::pattern::glob;
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use std::time::Duration;
 use tiphys_api::{Application, project::SyncWindow};
 use tiphys_gocompat::{
     cron::{self, Schedule},
@@ -52,6 +53,12 @@ impl<'a> Windows<'a> {
     pub fn next_change(&self, now: Timestamp) -> Option<Timestamp> {
         let opened = self.opened(now).ok()?;
         opened.iter().flat_map(|o| [o.until, o.next]).flatten().filter(|t| *t > now).min()
+    }
+
+    /// How long until just after that.
+    pub fn wait(&self, now: Timestamp) -> Option<Duration> {
+        let wait = Duration::try_from(self.next_change(now)?.duration_since(now)).ok()?;
+        Some(wait + Duration::from_millis(1))
     }
 
     fn opened(&self, now: Timestamp) -> Result<Vec<Opened<'a>>, String> {
