@@ -1,0 +1,110 @@
+//! Which kinds a cluster serves, in which versions and scopes.
+//!
+//! Main types: [`Kinds`], an immutable answer, and [`Discovery`], which keeps the newest one. A group that fails keeps what was known
+//! of it before and never hides the others. It knows nothing of the objects.
+
+mod fetch;
+mod kinds;
+mod wire;
+
+pub use kinds::{Kind, Kinds};
+
+use crate::{connect::Cluster, error::Error};
+use std::{
+    sync::{Arc, RwLock},
+    time::Duration,
+};
+use tiphys_apimachinery::{GroupKind, Gvk};
+use tiphys_engine::types::KindInfo;
+use tokio::{sync::watch, time::Instant};
+
+/// Not more often than this, however many callers find a kind missing.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
+/// What failed when no group but the core one could be asked.
+const ALL_GROUPS: &str = "apis";
+
+/// Keeps the newest [`Kinds`] of a cluster. Cheap to clone.
+#[derive(Clone)]
+pub struct Discovery {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    cluster: Cluster,
+    kinds: RwLock<Arc<Kinds>>,
+    changed: watch::Sender<u64>,
+    last: tokio::sync::Mutex<Instant>,
+}
+
+impl Discovery {
+    /// Asks the cluster for its kinds. Fails only when nothing at all could be read.
+    pub async fn new(cluster: Cluster) -> Result<Self, Error> {
+        let kinds = fetch::fetch(&cluster, &Kinds::default()).await?;
+        let shared = Shared {
+            cluster,
+            kinds: RwLock::new(Arc::new(kinds)),
+            changed: watch::Sender::new(0),
+            last: tokio::sync::Mutex::new(Instant::now()),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    pub fn cluster(&self) -> &Cluster {
+        &self.shared.cluster
+    }
+
+    /// The newest answer.
+    pub fn kinds(&self) -> Arc<Kinds> {
+        self.shared.kinds.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// Counts up whenever the set of kinds changed.
+    pub fn changed(&self) -> watch::Receiver<u64> {
+        self.shared.changed.subscribe()
+    }
+
+    /// Asks again, however recently it was asked before. Callers at the same time wait for each other; a failure keeps the old answer.
+    pub async fn refresh(&self) -> Result<Arc<Kinds>, Error> {
+        let mut last = self.shared.last.lock().await;
+        let result = self.refresh_locked().await;
+        *last = Instant::now();
+        result
+    }
+
+    async fn refresh_locked(&self) -> Result<Arc<Kinds>, Error> {
+        let old = self.kinds();
+        let new = Arc::new(fetch::fetch(&self.shared.cluster, &old).await?);
+        let same = old.all() == new.all();
+        *self.shared.kinds.write().unwrap_or_else(std::sync::PoisonError::into_inner) = new.clone();
+        if !same {
+            self.shared.changed.send_modify(|n| *n += 1);
+        }
+        Ok(new)
+    }
+
+    /// The kind in this version; asks the cluster again when it is not known (a CRD may have come), but not in a storm.
+    pub async fn resolve(&self, gvk: &Gvk) -> Result<Arc<Kind>, Error> {
+        if let Some(kind) = self.kinds().get(gvk) {
+            return Ok(kind.clone());
+        }
+        let mut last = self.shared.last.lock().await;
+        if self.kinds().get(gvk).is_none() && last.elapsed() >= REFRESH_INTERVAL {
+            let result = self.refresh_locked().await;
+            *last = Instant::now();
+            result?;
+        }
+        drop(last);
+        let kinds = self.kinds();
+        kinds.get(gvk).cloned().ok_or_else(|| Error::UnknownKind { api_version: gvk.api_version(), kind: gvk.kind.clone() })
+    }
+}
+
+impl KindInfo for Discovery {
+    fn is_namespaced(&self, gk: &GroupKind) -> Option<bool> {
+        self.kinds().is_namespaced(gk)
+    }
+
+    fn failure(&self, gk: &GroupKind) -> Option<String> {
+        self.kinds().failure(gk)
+    }
+}
