@@ -7,6 +7,7 @@
 mod actions;
 mod diff;
 mod health;
+mod helm;
 mod smp;
 
 use anyhow::{Context, bail};
@@ -95,6 +96,7 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
         }
         "health_builtin" => Box::new(health::built_in),
         "health" => Box::new(health::custom),
+        "helm_unit" => Box::new(helm::run),
         "actions" => Box::new(actions::run),
         _ => match name.strip_prefix("diff/") {
             Some(_) => Box::new(diff::run),
