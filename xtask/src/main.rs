@@ -1,5 +1,6 @@
 //! Tasks of the repository that are not part of the product. `cargo xtask help` lists them.
 
+mod baseline;
 mod bench;
 mod codegen;
 mod conformance;
@@ -25,6 +26,11 @@ enum Task {
     Bench(bench::Bench),
     /// Check layering, purity, sizes, module headers, forbidden words, licences and duplicate versions
     Tidy,
+    /// Ask the real tools (Go must be there) again for the committed baselines
+    Baseline {
+        /// Only generators with this in their path
+        only: Option<String>,
+    },
     /// Run recorded cases of the programs that Tiphys agrees with, one line a suite
     Conformance(conformance::Conformance),
     /// Play random scripts on a real API server and on the embedded one, and group what differs
@@ -49,6 +55,7 @@ fn main() -> anyhow::Result<()> {
     match Args::parse().task {
         Task::Bench(bench) => bench::run(&root(), bench),
         Task::Differential(args) => differential::run(&root(), &args),
+        Task::Baseline { only } => baseline::run(&root(), only.as_deref()),
         Task::Tidy => tidy::run(&root()),
         Task::Conformance(args) => conformance::run(&root(), &args),
         Task::Fuzz(args) => fuzz::run(&args),
