@@ -32,6 +32,15 @@ impl KindInfo for Kinds {
     }
 }
 
+/// No kind is known.
+struct NoKinds;
+
+impl KindInfo for NoKinds {
+    fn is_namespaced(&self, _: &GroupKind) -> Option<bool> {
+        None
+    }
+}
+
 fn rules() -> CompareRules {
     CompareRules::new(Tracking::annotation("app"), "argocd", "app", "https://kubernetes.default.svc", "prod")
 }
@@ -104,6 +113,11 @@ type Verdict = (ResourceKey, Option<SyncStatus>, bool, Arc<Value>);
 fn verdicts(c: &Comparison) -> (SyncStatus, Vec<Verdict>) {
     let entries = c.entries.iter().map(|e| (e.key.clone(), e.status, e.requires_pruning, e.diff.predicted_live.clone()));
     (c.sync, entries.collect())
+}
+
+/// All that a comparison says, as text.
+fn everything(c: &Comparison) -> String {
+    format!("{} {:?}\n{:#?}\n{:#?}\n{:?} {:?}", c.sync, c.health, c.conditions, c.entries, c.hooks, c.delete_hooks)
 }
 
 /// Carries a plan out on a cluster where everything succeeds at once, and gives the last decision.
@@ -184,10 +198,23 @@ proptest! {
     }
 
     #[test]
-    fn a_previous_comparison_changes_nothing(before in resources(), desired in resources(), there in resources()) {
+    fn a_previous_comparison_changes_nothing(
+        before in resources(), desired in resources(), there in resources(), kept in vec(any::<bool>(), 12), known in any::<bool>(),
+    ) {
         let live = cluster(&there);
-        let previous = compared(before, &live, None);
-        prop_assert_eq!(verdicts(&compared(desired.clone(), &live, Some(&previous))), verdicts(&compared(desired, &live, None)));
+        // Before, some of it was not there, some was in another state, and the kinds may have been unknown.
+        let was: Vec<Object> = there.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(o, _)| o.clone()).collect();
+        let mut was = cluster(&was);
+        was.values_mut().zip(kept.iter().rev()).filter(|(_, kept)| !**kept).for_each(|(o, _)| {
+            let o = Arc::make_mut(o);
+            o.set_label("before", "yes");
+            let version = format!("0{}", o.resource_version());
+            o.metadata_mut().insert("resourceVersion".into(), version.into());
+        });
+        was.iter_mut().for_each(|(key, o)| if let Some(now) = live.get(key).filter(|now| ***now == **o) { *o = now.clone(); });
+        let scope: &dyn KindInfo = if known { &Kinds } else { &NoKinds };
+        let previous = compare(before.into(), &was, &rules(), scope, None, &DryRuns::new());
+        prop_assert_eq!(everything(&compared(desired.clone(), &live, Some(&previous))), everything(&compared(desired, &live, None)));
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub struct ManifestRequest {
 pub struct Manifests {
     /// The full SHA of the commit that was rendered.
     pub revision: String,
-    pub objects: Arc<Vec<Object>>,
+    pub objects: Arc<[Arc<Object>]>,
     pub errors: Arc<Vec<ManifestError>>,
     pub warnings: Arc<Vec<String>>,
     /// `Directory`, `Helm`, `Kustomize` or `Plugin`.
@@ -48,7 +48,7 @@ pub(crate) struct ManifestCache {
 }
 
 struct Remembered {
-    objects: Arc<Vec<Object>>,
+    objects: Arc<[Arc<Object>]>,
     errors: Arc<Vec<ManifestError>>,
     warnings: Arc<Vec<String>>,
     kind: &'static str,
@@ -109,7 +109,7 @@ fn answer(id: CommitId, found: &Remembered, digest: String) -> Manifests {
 fn remember(rendered: Rendered) -> Remembered {
     let weight: usize = rendered.objects.iter().map(|o| 200 + weight(&o.0)).sum::<usize>() + 1000;
     Remembered {
-        objects: Arc::new(rendered.objects),
+        objects: rendered.objects.into_iter().map(Arc::new).collect(),
         errors: Arc::new(rendered.errors),
         warnings: Arc::new(rendered.warnings),
         kind: rendered.kind.as_str(),

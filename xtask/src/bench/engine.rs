@@ -19,7 +19,7 @@ use tiphys_engine::{
     health,
     sync::{Observed, Progress, SyncRequest, next, plan},
     track,
-    types::{CompareRules, Comparison, DryRuns, KindInfo, SyncStatus, Tracking},
+    types::{CompareRules, Comparison, Desired, DryRuns, KindInfo, SyncStatus, Tracking},
 };
 
 #[global_allocator]
@@ -71,16 +71,25 @@ fn comparisons(args: &EngineArgs) -> Vec<Figures> {
     let (rules, n) = (rules(), args.pairs);
     let desired: Vec<Object> = (0..n).map(|i| manifest(i, 0)).collect();
     let live: BTreeMap<ResourceKey, Arc<Object>> = desired.iter().map(|d| as_live(d, &rules)).map(|o| (o.key(), Arc::new(o))).collect();
-    // One of a hundred is another in Git, and one of a hundred another in the cluster.
+    // One of a hundred is another in Git.
     let changed: Vec<Object> = (0..n).map(|i| manifest(i, usize::from(i % 100 == 7))).collect();
-    let run = |desired: Vec<Object>, previous| compare(desired.into(), &live, &rules, &Kinds, previous, &DryRuns::new());
-    let first = run(desired.clone(), None);
+    // One of a hundred is another in the cluster.
+    let mut drifted = live.clone();
+    drifted
+        .values_mut()
+        .step_by(100)
+        .for_each(|o| Arc::make_mut(o).metadata_mut().insert("resourceVersion".into(), "4712".into()).map_or((), drop));
+    let run = |desired: Desired, live, previous| compare(desired, live, &rules, &Kinds, previous, &DryRuns::new());
+    let shared = Desired::from(desired.clone());
+    let first = run(shared.clone(), &live, None);
     assert_eq!(first.sync, SyncStatus::Synced, "the pairs are alike");
+    let anew = |objects: &[Object]| Desired::from(objects.to_vec());
     vec![
-        measure(args, "compare, unchanged, first time", n, || desired.clone(), |d| run(d, None)),
-        measure(args, "compare, unchanged, with the previous one", n, || desired.clone(), |d| run(d, Some(&first))),
-        measure(args, "compare, 1 % changed, first time", n, || changed.clone(), |d| run(d, None)),
-        measure(args, "compare, 1 % changed, with the previous one", n, || changed.clone(), |d| run(d, Some(&first))),
+        measure(args, "compare, unchanged, first time", n, || shared.clone(), |d| run(d, &live, None)),
+        measure(args, "compare, unchanged, again", n, || shared.clone(), |d| run(d, &live, Some(&first))),
+        measure(args, "compare, unchanged, rendered anew", n, || anew(&desired), |d| run(d, &live, Some(&first))),
+        measure(args, "compare, 1 % changed in Git, rendered anew", n, || anew(&changed), |d| run(d, &live, Some(&first))),
+        measure(args, "compare, 1 % changed in the cluster", n, || shared.clone(), |d| run(d, &drifted, Some(&first))),
         measure(args, "(clone the pairs' desired objects)", n, || (), |()| desired.clone()),
         measure(args, "(compare the pairs' desired objects with ==)", n, || desired.clone(), |d| d == desired),
     ]

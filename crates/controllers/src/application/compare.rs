@@ -136,7 +136,7 @@ pub async fn with_live(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: &Des
 async fn ask(cluster: &LiveCluster, comparison: &Comparison) -> DryRuns {
     let wanted: BTreeSet<&ResourceKey> = comparison.unanswered.iter().collect();
     let pairs: Vec<(&ResourceKey, &Object)> =
-        comparison.entries.iter().filter(|e| wanted.contains(&e.key)).filter_map(|e| Some((&e.key, e.desired.as_ref()?))).collect();
+        comparison.entries.iter().filter(|e| wanted.contains(&e.key)).filter_map(|e| Some((&e.key, e.desired.as_deref()?))).collect();
     let objects: Vec<&Object> = pairs.iter().map(|(_, object)| *object).collect();
     let answers = cluster.executor.predict_all(&objects).await;
     pairs.into_iter().map(|(key, _)| key.clone()).zip(answers).collect()
@@ -160,7 +160,7 @@ fn local_objects(manifests: &[String]) -> Result<Vec<Object>, String> {
 }
 
 /// Where the targets are in the cluster: at both scopes when the kind is not known.
-fn target_keys(objects: &[Object], rules: &CompareRules, kinds: &dyn KindInfo) -> Vec<ResourceKey> {
+fn target_keys(objects: &[Arc<Object>], rules: &CompareRules, kinds: &dyn KindInfo) -> Vec<ResourceKey> {
     let mut keys = Vec::new();
     for object in objects.iter().filter(|o| !o.name().is_empty()) {
         let mut key = object.key();

@@ -72,6 +72,8 @@ pub struct Controller {
 pub struct Memo {
     desired: Option<Desired>,
     comparison: Option<Arc<Comparison>>,
+    /// What readers see the resources of.
+    published: Option<Arc<Comparison>>,
     running: Option<operation::Running>,
     last_start: Option<jiff::Timestamp>,
     /// This Application's share of every jitter.
@@ -81,7 +83,7 @@ pub struct Memo {
 
 impl Default for Memo {
     fn default() -> Self {
-        Self { desired: None, comparison: None, running: None, last_start: None, share: rand::rng().random(), failures: 0 }
+        Self { desired: None, comparison: None, published: None, running: None, last_start: None, share: rand::rng().random(), failures: 0 }
     }
 }
 
@@ -89,6 +91,7 @@ impl Memo {
     fn forget(&mut self) {
         self.desired = None;
         self.comparison = None;
+        self.published = None;
     }
 }
 

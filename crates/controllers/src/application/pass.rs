@@ -111,7 +111,8 @@ impl<'a> Pass<'a> {
             Ok(compared) => {
                 super::delete_hooks::align(&mut self.app.metadata.finalizers, &compared.comparison);
                 status::apply_comparison(&mut self.app, &compared.comparison, &compared.facts, self.now);
-                let summary = self.controller.publish(self.key, &compared.comparison, &compared.cluster);
+                let published = self.memo.published.replace(compared.comparison.clone());
+                let summary = self.controller.publish(self.key, &compared.comparison, published.as_deref(), &compared.cluster);
                 (self.app.status.summary.images, self.app.status.summary.external_urls) = summary;
             }
             Err(message) => {

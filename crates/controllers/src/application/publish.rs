@@ -2,7 +2,7 @@
 
 use super::Controller;
 use serde_json::Value;
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 use tiphys_api::resource::{ApplicationTree, ResourceDiff};
 use tiphys_apimachinery::Object;
 use tiphys_cluster::{app_state::AppKey, cache::LiveCache, clusters::LiveCluster};
@@ -12,12 +12,23 @@ use tiphys_engine::{
 };
 
 impl Controller {
-    /// Publishes resources and tree. Returns what the tree says of images and external addresses.
-    pub(super) fn publish(&self, key: &AppKey, comparison: &Comparison, cluster: &LiveCluster) -> (Vec<String>, Vec<String>) {
-        let managed: Vec<_> = comparison.entries.iter().map(resource_diff).collect();
+    /// Publishes resources and tree; of resources that were published before nothing is written again. Returns what the tree says of
+    /// images and external addresses.
+    pub(super) fn publish(
+        &self,
+        key: &AppKey,
+        comparison: &Comparison,
+        published: Option<&Comparison>,
+        cluster: &LiveCluster,
+    ) -> (Vec<String>, Vec<String>) {
         let tree = tree_of(comparison, &cluster.cache);
         let summary = tree::summary(&tree);
-        self.states.publish(key, &managed, tree);
+        if published.is_some_and(|before| comparison.has_entries_of(before)) {
+            self.states.publish_tree(key, tree);
+        } else {
+            let managed: Vec<_> = comparison.entries.iter().map(|e| resource_diff(e)).collect();
+            self.states.publish(key, &managed, tree);
+        }
         summary
     }
 
@@ -37,30 +48,33 @@ fn tree_of(comparison: &Comparison, cache: &LiveCache) -> ApplicationTree {
 }
 
 fn resource_diff(entry: &Entry) -> ResourceDiff {
-    let (mut desired, mut live) = (entry.desired.clone(), entry.live.as_deref().cloned());
-    let (mut normalized, mut predicted) = (entry.diff.normalized_live.clone(), entry.diff.predicted_live.clone());
-    if entry.gvk.group.is_empty() && entry.gvk.kind == "Secret" {
-        (desired, live) = diff::mask_secret(desired.as_ref(), live.as_ref(), &BTreeSet::new());
-        let as_object = |v: &Value| Object::from_value(v.clone()).ok();
-        let value = |o: Option<Object>| Arc::new(o.map_or(Value::Null, Object::into_value));
-        let (predicted_masked, normalized_masked) =
-            diff::mask_secret(as_object(&predicted).as_ref(), as_object(&normalized).as_ref(), &BTreeSet::new());
-        normalized = value(normalized_masked);
-        predicted = value(predicted_masked);
-    }
-    let text = |o: Option<Object>| o.map_or_else(|| "null".to_owned(), |o| Value::Object(o.0).to_string());
+    let (desired, live) = (entry.desired.as_deref(), entry.live.as_deref());
+    let states = if entry.gvk.group.is_empty() && entry.gvk.kind == "Secret" {
+        let masked = |a: Option<&Object>, b: Option<&Object>| diff::mask_secret(a, b, &BTreeSet::new());
+        let object = |v: &Value| Object::from_value(v.clone()).ok();
+        let (desired, live) = masked(desired, live);
+        let (predicted, normalized) = masked(object(&entry.diff.predicted_live).as_ref(), object(&entry.diff.normalized_live).as_ref());
+        [desired, live, normalized, predicted].map(|o| text(o.as_ref()))
+    } else {
+        [text(desired), text(live), entry.diff.normalized_live.to_string(), entry.diff.predicted_live.to_string()]
+    };
+    let [target_state, live_state, normalized_live_state, predicted_live_state] = states;
     ResourceDiff {
         group: entry.gvk.group.clone(),
         kind: entry.gvk.kind.clone(),
         namespace: entry.key.namespace.clone(),
         name: entry.key.name.clone(),
-        target_state: text(desired),
-        resource_version: live.as_ref().map(|l| l.resource_version().to_owned()).unwrap_or_default(),
-        live_state: text(live),
+        target_state,
+        resource_version: live.map(|l| l.resource_version().to_owned()).unwrap_or_default(),
+        live_state,
         diff: String::new(),
         hook: entry.hook,
-        normalized_live_state: normalized.to_string(),
-        predicted_live_state: predicted.to_string(),
+        normalized_live_state,
+        predicted_live_state,
         modified: entry.diff.modified,
     }
+}
+
+fn text(object: Option<&Object>) -> String {
+    object.map_or_else(|| "null".to_owned(), |o| serde_json::to_string(o).expect("a JSON map can be written as JSON"))
 }

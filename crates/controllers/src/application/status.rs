@@ -4,6 +4,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tiphys_api::{
     Application,
     operation::OperationState,
@@ -93,7 +94,7 @@ fn set_health(status: &mut ApplicationStatus, verdict: Verdict, message: &str, n
 }
 
 /// Entries as the status lists them: sorted, hooks without a sync status, no health.
-pub fn resources(entries: &[Entry]) -> Vec<ResourceStatus> {
+pub fn resources(entries: &[Arc<Entry>]) -> Vec<ResourceStatus> {
     let mut list: Vec<_> = entries.iter().map(|e| resource(e, false)).collect();
     list.sort_by(|a, b| (&a.group, &a.kind, &a.namespace, &a.name).cmp(&(&b.group, &b.kind, &b.namespace, &b.name)));
     list

@@ -1,57 +1,90 @@
 //! Which live object belongs to which desired one.
 //!
-//! Main function: [`pair`]. It decides nothing about differences.
+//! Main function: [`pair`]. It decides nothing about differences, and copies nothing.
 
-use crate::types::{CompareRules, KindInfo};
-use std::{collections::BTreeMap, sync::Arc};
+use crate::{normalize::targets::Target, permit, types::CompareRules};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
 use tiphys_apimachinery::{Object, ResourceKey};
 
 /// A desired object, a live one, or both.
-pub type Pair = (Option<Object>, Option<Arc<Object>>);
-pub type Live = BTreeMap<ResourceKey, Arc<Object>>;
+#[derive(Clone, Copy)]
+pub struct Pair<'a> {
+    pub key: &'a ResourceKey,
+    pub target: Option<&'a Target>,
+    pub live: Option<&'a Arc<Object>>,
+}
+
+type Live = BTreeMap<ResourceKey, Arc<Object>>;
 
 /// Pairs by key, in the order of keys. What is live without being desired comes as a pair of its own.
-pub fn pair(desired: Vec<Object>, mut live: Live, rules: &CompareRules, kinds: &dyn KindInfo) -> Vec<(ResourceKey, Pair)> {
-    drop_aliases(&desired, &mut live);
-    let mut pairs = Vec::with_capacity(desired.len().max(live.len()));
-    for (index, object) in desired.into_iter().enumerate() {
-        let found = take_live(&object, &mut live, rules, kinds);
-        let mut key = object.key();
-        if key.name.is_empty() {
-            key.name = format!("{}{index}", object.generate_name());
-        }
-        pairs.push((key, (Some(object), found)));
+pub fn pair<'a>(mut targets: Vec<&'a Target>, live: &'a Live, rules: &CompareRules) -> Vec<Pair<'a>> {
+    if !targets.is_sorted_by_key(|t| &t.key) {
+        targets.sort_by_key(|t| &t.key);
     }
-    pairs.extend(live.into_iter().map(|(key, object)| (key, (None, Some(object)))));
-    pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let (adopted, taken) = at_cluster_scope(&targets, live);
+    let mut rest = live.iter().filter(|(key, _)| !taken.contains(key)).peekable();
+    let mut pairs = Vec::with_capacity(targets.len().max(live.len()));
+    let extra = |(key, live): (&'a ResourceKey, &'a Arc<Object>)| Pair { key, target: None, live: Some(live) };
+    for target in targets {
+        while let Some(other) = rest.next_if(|(key, _)| **key < target.key) {
+            pairs.push(extra(other));
+        }
+        // What gets its name from the API server is never there already.
+        let named = !target.object.name().is_empty();
+        let found = rest.next_if(|(key, _)| named && **key == target.key).map(|(_, live)| live);
+        let found = found.or_else(|| adopted.get(&target.key).copied());
+        pairs.push(Pair { key: &target.key, target: Some(target), live: found });
+    }
+    pairs.extend(rest.map(extra));
+    drop_twins(&mut pairs, rules);
     pairs
 }
 
-/// Takes out the live object. Of a kind that the cluster does not know both scopes are looked at: to miss it would mean to delete it.
-fn take_live(object: &Object, live: &mut Live, rules: &CompareRules, kinds: &dyn KindInfo) -> Option<Arc<Object>> {
-    let mut key = object.key();
-    if key.namespace.is_empty() {
-        key.namespace.clone_from(&rules.dest_namespace);
+/// Of a kind that the cluster does not know both scopes are looked at: to miss a live object would mean to delete it. Gives the live
+/// objects by their targets' keys, and their own keys.
+fn at_cluster_scope<'a>(targets: &[&'a Target], live: &'a Live) -> (BTreeMap<&'a ResourceKey, &'a Arc<Object>>, BTreeSet<&'a ResourceKey>) {
+    let (mut adopted, mut taken) = (BTreeMap::new(), BTreeSet::new());
+    for target in targets.iter().filter(|t| t.namespaced.is_none() && !live.contains_key(&t.key)) {
+        if let Some((key, object)) = live.get_key_value(&target.key.without_namespace())
+            && taken.insert(key)
+        {
+            adopted.insert(&target.key, object);
+        }
     }
-    match kinds.is_namespaced(&key.group_kind()) {
-        Some(true) => live.remove(&key),
-        Some(false) => live.remove(&key.without_namespace()),
-        None => live.remove(&key).or_else(|| live.remove(&key.without_namespace())),
-    }
+    (adopted, taken)
 }
 
 /// Some objects are served under two groups (as Ingress was). Of such twins, told by their uid, only those in Git stay; and always one.
-fn drop_aliases(desired: &[Object], live: &mut Live) {
-    let mut by_uid: BTreeMap<&str, Vec<&ResourceKey>> = BTreeMap::new();
-    for (key, object) in live.iter().filter(|(_, o)| !o.uid().is_empty()) {
-        by_uid.entry(object.uid()).or_default().push(key);
+fn drop_twins(pairs: &mut Vec<Pair<'_>>, rules: &CompareRules) {
+    // Only what is not in Git can go.
+    if pairs.iter().all(|p| p.target.is_some()) {
+        return;
     }
-    let mut dropped = Vec::new();
-    for twins in by_uid.into_values().filter(|keys| keys.len() > 1) {
-        let unwanted = twins.iter().filter(|key| !desired.iter().any(|d| d.key() == ***key));
-        dropped.extend(unwanted.take(twins.len() - 1).map(|key| (*key).clone()));
+    let mut seen = HashSet::new();
+    let twins: HashSet<&str> = pairs.iter().filter_map(uid).filter(|uid| !seen.insert(*uid)).collect();
+    let twin = |pair: &Pair<'_>| {
+        let uid = uid(pair).and_then(|uid| twins.get(uid)).copied()?;
+        pair.live.is_some_and(|live| permit::live(rules, live)).then_some((uid, pair.target.is_some()))
+    };
+    // Of each: whether one is in Git, and how many others there are.
+    let mut left: HashMap<&str, (bool, usize)> = HashMap::new();
+    for (uid, wanted) in pairs.iter().filter_map(twin) {
+        let (any_wanted, others) = left.entry(uid).or_default();
+        *any_wanted |= wanted;
+        *others += usize::from(!wanted);
     }
-    for key in dropped {
-        live.remove(&key);
-    }
+    pairs.retain(|pair| {
+        let Some((any_wanted, others)) = twin(pair).filter(|(_, wanted)| !wanted).and_then(|(uid, _)| left.get_mut(uid)) else {
+            return true;
+        };
+        *others -= 1;
+        !*any_wanted && *others == 0
+    });
+}
+
+fn uid<'a>(pair: &Pair<'a>) -> Option<&'a str> {
+    pair.live.map(|live| live.uid()).filter(|uid| !uid.is_empty())
 }

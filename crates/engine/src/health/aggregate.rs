@@ -1,54 +1,55 @@
 //! The health of an Application: the worst of its resources, and which ones are to blame.
 
 use crate::{
-    error::EngineError,
     marks,
     types::{CompareRules, Condition, ConditionType, Entry, Health, HealthStatus},
 };
+use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
 /// How many resources a message names before it counts the rest.
 const CAUSES_NAMED: usize = 3;
 
-/// Sets the health of every entry and returns that of the Application, with a condition when some could not be read.
-pub fn aggregate(entries: &mut [Entry], rules: &CompareRules) -> (Health, Option<Condition>) {
+/// Sets the health of an entry and whether it counts.
+pub fn judge(entry: &mut Entry, rules: &CompareRules) {
+    let skipped = entry.desired.as_ref().is_some_and(|desired| marks::is_skipped(desired));
+    let hook = entry.live.as_ref().is_some_and(|live| marks::is_sync_hook(live));
+    entry.counts = !skipped && !hook;
+    entry.health = match &entry.live {
+        _ if !entry.counts => None,
+        // What is missing shows as drift already; it does not make the rest unwell.
+        None => Some(Health::new(HealthStatus::Missing, "")),
+        Some(live) if live.annotation(marks::IGNORE_HEALTHCHECK) == Some("true") || is_the_application_itself(live, rules) => None,
+        Some(live) => super::assess_with(live, &rules.customizations).unwrap_or_else(|error| {
+            entry.unreadable = true;
+            Some(Health::new(HealthStatus::Unknown, error.to_string()))
+        }),
+    };
+}
+
+/// The health of the Application, with a condition when some of its resources' could not be read.
+pub fn aggregate(entries: &[Arc<Entry>]) -> (Health, Option<Condition>) {
     let mut worst = HealthStatus::Healthy;
-    let mut causes: Vec<String> = Vec::new();
+    let mut causes: Vec<&Entry> = Vec::new();
     let (mut expected, mut any_live) = (false, false);
     let mut errors = Errors::default();
-    for entry in entries.iter_mut() {
-        let skipped = entry.desired.as_ref().is_some_and(marks::is_skipped);
-        let hook = entry.live.as_ref().is_some_and(|live| marks::is_sync_hook(live));
-        if skipped || hook {
-            continue;
-        }
+    for entry in entries.iter().filter(|e| e.counts) {
         expected = true;
-        let Some(live) = entry.live.clone() else {
-            // What is missing shows as drift already; it does not make the rest unwell.
-            entry.health = Some(Health::new(HealthStatus::Missing, ""));
-            continue;
-        };
+        let Some(live) = &entry.live else { continue };
         any_live = true;
-        if live.annotation(marks::IGNORE_HEALTHCHECK) == Some("true") || is_the_application_itself(&live, rules) {
-            continue;
-        }
-        entry.health = match super::assess_with(&live, &rules.customizations) {
-            Ok(health) => health,
-            Err(error) => {
-                errors.add(&live, &error);
-                Some(Health::new(HealthStatus::Unknown, error.to_string()))
-            }
-        };
         let Some(health) = &entry.health else { continue };
+        if entry.unreadable {
+            errors.add(live, &health.message);
+        }
         let child_application = entry.key.group == "argoproj.io" && entry.key.kind == "Application";
         if child_application && matches!(health.status, HealthStatus::Missing | HealthStatus::Unknown) {
             continue;
         }
         if health.status > worst {
             worst = health.status;
-            causes = vec![name(entry)];
+            causes = vec![entry];
         } else if health.status == worst && worst != HealthStatus::Healthy {
-            causes.push(name(entry));
+            causes.push(entry);
         }
     }
     if expected && !any_live && worst < HealthStatus::Missing {
@@ -72,11 +73,12 @@ fn name(entry: &Entry) -> String {
     format!("{}{}:{}{}", slash(&key.group), key.kind, slash(&key.namespace), key.name)
 }
 
-fn message(causes: &[String]) -> String {
+fn message(causes: &[&Entry]) -> String {
     if causes.is_empty() {
         return String::new();
     }
-    let named = causes[..causes.len().min(CAUSES_NAMED)].join(", ");
+    let named: Vec<String> = causes.iter().take(CAUSES_NAMED).map(|entry| name(entry)).collect();
+    let named = named.join(", ");
     let more = causes.len().saturating_sub(CAUSES_NAMED);
     if more > 0 { format!("Caused by {named} and {more} more") } else { format!("Caused by {named}") }
 }
@@ -89,7 +91,7 @@ struct Errors {
 }
 
 impl Errors {
-    fn add(&mut self, live: &Object, error: &EngineError) {
+    fn add(&mut self, live: &Object, error: &str) {
         let (kind, name, namespace) = (live.kind(), live.name(), live.namespace());
         self.count += 1;
         self.last = format!("failed to get resource health for {kind:?} with name {name:?} in namespace {namespace:?}: {error}");

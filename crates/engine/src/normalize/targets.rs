@@ -1,49 +1,168 @@
 //! What Git wants, made ready for a comparison: namespaces filled in, the tracking mark set, duplicates and excluded kinds taken out.
 //!
-//! Main function: [`prepare`]. It knows nothing of the live state.
+//! Main function: [`prepare`]. It knows nothing of the live state. What was prepared before with the same rules is used again.
 
 use crate::{
-    permit, track,
+    marks, permit, track,
     types::{CompareRules, Condition, ConditionType, KindInfo},
 };
-use std::collections::BTreeMap;
+use std::{cell::LazyCell, collections::HashMap, sync::Arc};
 use tiphys_apimachinery::{Object, ResourceKey};
 
-/// The objects by key, in the order of their keys, and what users should know about those that were left out.
-pub fn prepare(objects: Vec<Object>, rules: &CompareRules, kinds: &dyn KindInfo) -> (Vec<Object>, Vec<Condition>) {
-    let mut by_key: BTreeMap<ResourceKey, (usize, Object)> = BTreeMap::new();
-    for (index, mut object) in objects.into_iter().enumerate() {
+/// One object that Git wants.
+#[derive(Debug)]
+pub struct Target {
+    pub key: ResourceKey,
+    /// As it would be applied.
+    pub object: Arc<Object>,
+    /// What the cluster says of its kind; `None`: it does not know it.
+    pub namespaced: Option<bool>,
+    role: Role,
+    /// It is a hook of the deletion, whatever else it is.
+    on_delete: bool,
+    /// What it was made from.
+    rendered: Arc<Object>,
+}
+
+/// What a sync makes of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Resource,
+    Hook,
+    /// A hook of no type that a sync knows.
+    Nothing,
+    /// The settings say to leave its kind alone.
+    Excluded,
+}
+
+/// All that Git wants, in the order of keys.
+#[derive(Debug, Default)]
+pub struct Targets {
+    /// What they were made from, in the order in which it came.
+    rendered: Vec<Arc<Object>>,
+    all: Vec<Arc<Target>>,
+    /// What users should know about objects that were left out.
+    pub warnings: Vec<Condition>,
+}
+
+impl Targets {
+    /// What is compared and applied.
+    pub fn resources(&self) -> impl Iterator<Item = &Target> {
+        self.all.iter().filter(|t| t.role == Role::Resource).map(|t| &**t)
+    }
+
+    /// Of everything, hooks and what is left out included.
+    pub fn keys(&self) -> impl Iterator<Item = &ResourceKey> {
+        self.all.iter().map(|t| &t.key)
+    }
+
+    /// Hooks of a sync.
+    pub fn hooks(&self) -> Vec<Arc<Object>> {
+        self.all.iter().filter(|t| t.role == Role::Hook).map(|t| t.object.clone()).collect()
+    }
+
+    /// Hooks of the deletion.
+    pub fn delete_hooks(&self) -> Vec<Arc<Object>> {
+        self.all.iter().filter(|t| t.on_delete).map(|t| t.object.clone()).collect()
+    }
+
+    /// The rendered objects, those that are known as they are known: equal ones become the same ones.
+    fn recognise(&self, objects: Vec<Arc<Object>>) -> Vec<Arc<Object>> {
+        let by_name = LazyCell::new(|| self.rendered.iter().map(|o| (name(o), o)).collect::<HashMap<_, _>>());
+        let known = |(index, object): (usize, Arc<Object>)| {
+            let there = self.rendered.get(index).filter(|known| same(known, &object));
+            let elsewhere = || by_name.get(&name(&object)).copied().filter(|known| same(known, &object));
+            there.or_else(elsewhere).cloned().unwrap_or(object)
+        };
+        objects.into_iter().enumerate().map(known).collect()
+    }
+}
+
+impl Target {
+    fn new(index: usize, rendered: Arc<Object>, rules: &CompareRules, kinds: &dyn KindInfo) -> Self {
+        let mut object = Object::clone(&rendered);
         drop_nulls_of_metadata(&mut object);
-        fill_namespace(&mut object, rules, kinds);
+        let kind = object.gvk().group_kind();
+        let namespaced = kinds.is_namespaced(&kind);
+        fill_namespace(&mut object, rules, namespaced);
         track::set(&mut object, &rules.tracking, &rules.dest_namespace);
         let mut key = object.key();
         if key.name.is_empty() && !object.generate_name().is_empty() {
             key.name = format!("{}{index}", object.generate_name());
         }
-        // The last one wins, as with `kubectl apply`.
-        let count = by_key.get(&key).map_or(0, |(count, _)| *count);
-        by_key.insert(key, (count + 1, object));
+        let excluded = permit::is_excluded(rules, &kind);
+        let role = if excluded { Role::Excluded } else { role(&object) };
+        let on_delete = !excluded && is_delete_hook(&object);
+        Self { key, object: Arc::new(object), namespaced, role, on_delete, rendered }
     }
-    let mut conditions = Vec::new();
-    for (key, (count, _)) in by_key.iter().filter(|(_, (count, _))| *count > 1) {
-        let message = format!("Resource {key} appeared {count} times among application resources.");
-        conditions.push(Condition::new(ConditionType::RepeatedResourceWarning, message));
+
+    /// An object that is wanted without being in Git.
+    pub fn added(object: Object, namespaced: bool) -> Self {
+        let object = Arc::new(object);
+        let (key, rendered) = (object.key(), object.clone());
+        Self { key, object, namespaced: Some(namespaced), role: Role::Resource, on_delete: false, rendered }
     }
-    by_key.retain(|key, _| {
-        let excluded = permit::is_excluded(rules, &key.group_kind());
-        if excluded {
-            let message = format!("Resource {}/{} {} is excluded in the settings", key.group, key.kind, key.name);
-            conditions.push(Condition::new(ConditionType::ExcludedResourceWarning, message));
-        }
-        !excluded
-    });
-    (by_key.into_values().map(|(_, object)| object).collect(), conditions)
+}
+
+fn is_delete_hook(object: &Object) -> bool {
+    marks::is_pre_delete_hook(object) || marks::is_post_delete_hook(object)
+}
+
+fn role(object: &Object) -> Role {
+    if (is_delete_hook(object) && !marks::runs_in_sync(object)) || marks::is_ignored(object) {
+        return Role::Nothing;
+    }
+    if marks::is_sync_hook(object) { Role::Hook } else { Role::Resource }
+}
+
+fn name(object: &Object) -> (&str, &str, &str, &str) {
+    (object.api_version(), object.kind(), object.namespace(), object.name())
+}
+
+/// Most often it is one and the same object; one that was rendered anew is read, once.
+fn same(a: &Arc<Object>, b: &Arc<Object>) -> bool {
+    Arc::ptr_eq(a, b) || a == b
+}
+
+/// The objects ready to be compared. `known` was made with the same rules from kinds of the same scopes.
+pub fn prepare(objects: Vec<Arc<Object>>, rules: &CompareRules, kinds: &dyn KindInfo, known: Option<&Arc<Targets>>) -> Arc<Targets> {
+    let rendered = match known {
+        Some(known) => known.recognise(objects),
+        None => objects,
+    };
+    if let Some(known) = known
+        && known.rendered.len() == rendered.len()
+        && known.rendered.iter().zip(&rendered).all(|(a, b)| Arc::ptr_eq(a, b))
+    {
+        return known.clone();
+    }
+    let prepared: HashMap<*const Object, &Arc<Target>> = known.iter().flat_map(|k| &k.all).map(|t| (Arc::as_ptr(&t.rendered), t)).collect();
+    let target = |(index, object): (usize, &Arc<Object>)| {
+        // The name that stands for a generated one depends on the place in the list.
+        let ready = prepared.get(&Arc::as_ptr(object)).filter(|t| !t.object.name().is_empty());
+        ready.map_or_else(|| Arc::new(Target::new(index, object.clone(), rules, kinds)), |t| Arc::clone(t))
+    };
+    let mut all: Vec<Arc<Target>> = rendered.iter().enumerate().map(target).collect();
+    all.sort_by(|a, b| a.key.cmp(&b.key));
+    let mut warnings = Vec::new();
+    for repeated in all.chunk_by(|a, b| a.key == b.key).filter(|chunk| chunk.len() > 1) {
+        let message = format!("Resource {} appeared {} times among application resources.", repeated[0].key, repeated.len());
+        warnings.push(Condition::new(ConditionType::RepeatedResourceWarning, message));
+    }
+    // The last one wins, as with `kubectl apply`.
+    all.reverse();
+    all.dedup_by(|a, b| a.key == b.key);
+    all.reverse();
+    warnings.extend(all.iter().filter(|t| t.role == Role::Excluded).map(|t| {
+        let message = format!("Resource {}/{} {} is excluded in the settings", t.key.group, t.key.kind, t.key.name);
+        Condition::new(ConditionType::ExcludedResourceWarning, message)
+    }));
+    Arc::new(Targets { rendered, all, warnings })
 }
 
 /// A kind that the cluster does not know yet is taken as namespaced: its CRD may be part of the same Application.
-fn fill_namespace(object: &mut Object, rules: &CompareRules, kinds: &dyn KindInfo) {
-    let namespaced = kinds.is_namespaced(&object.gvk().group_kind()).unwrap_or(true);
-    if !namespaced {
+fn fill_namespace(object: &mut Object, rules: &CompareRules, namespaced: Option<bool>) {
+    if namespaced == Some(false) {
         object.set_namespace("");
     } else if object.namespace().is_empty() {
         object.set_namespace(&rules.dest_namespace);
@@ -86,6 +205,14 @@ mod tests {
         CompareRules::new(Tracking::annotation("app"), "argocd", "app", "https://kubernetes.default.svc", "prod")
     }
 
+    fn prepared(objects: Vec<Object>, rules: &CompareRules) -> Arc<Targets> {
+        prepare(objects.into_iter().map(Arc::new).collect(), rules, &Kinds, None)
+    }
+
+    fn keys(targets: &Targets) -> Vec<String> {
+        targets.resources().map(|t| t.key.to_string()).collect()
+    }
+
     #[test]
     fn namespaces_are_filled_in_by_scope() {
         let objects = vec![
@@ -94,11 +221,10 @@ mod tests {
             object("Namespace", json!({"name": "c", "namespace": "wrong"})),
             object("Widget", json!({"name": "d", "labels": null})),
         ];
-        let (objects, conditions) = prepare(objects, &rules(), &Kinds);
-        let keys: Vec<String> = objects.iter().map(|o| o.key().to_string()).collect();
-        assert_eq!(keys, ["/ConfigMap/other/b", "/ConfigMap/prod/a", "/Namespace//c", "/Widget/prod/d"]);
-        assert_eq!(objects[2].annotation(track::TRACKING_ID), Some("app:/Namespace:prod/c"));
-        assert!(conditions.is_empty());
+        let targets = prepared(objects, &rules());
+        assert_eq!(keys(&targets), ["/ConfigMap/other/b", "/ConfigMap/prod/a", "/Namespace//c", "/Widget/prod/d"]);
+        assert_eq!(targets.all[2].object.annotation(track::TRACKING_ID), Some("app:/Namespace:prod/c"));
+        assert!(targets.warnings.is_empty());
     }
 
     #[test]
@@ -109,19 +235,34 @@ mod tests {
             object("Job", json!({"generateName": "run-"})),
             object("Job", json!({"generateName": "run-"})),
         ];
-        let (objects, conditions) = prepare(objects, &rules(), &Kinds);
-        assert_eq!(objects.len(), 3);
-        assert_eq!(objects[2].label("last"), Some("yes"));
+        let targets = prepared(objects, &rules());
+        assert_eq!(keys(&targets), ["/Job/prod/run-2", "/Job/prod/run-3", "/Namespace//a"]);
+        assert_eq!(targets.all[2].object.label("last"), Some("yes"));
         let message = "Resource /Namespace//a appeared 2 times among application resources.";
-        assert_eq!(conditions, [Condition::new(ConditionType::RepeatedResourceWarning, message)]);
+        assert_eq!(targets.warnings, [Condition::new(ConditionType::RepeatedResourceWarning, message)]);
     }
 
     #[test]
     fn fact_17_excluded_kinds_are_left_out_aloud() {
         let exclusion = ExclusionRule { kinds: vec!["ConfigMap".into()], ..ExclusionRule::default() };
         let rules = CompareRules { exclusions: vec![exclusion], ..rules() };
-        let (objects, conditions) = prepare(vec![object("ConfigMap", json!({"name": "a"}))], &rules, &Kinds);
-        assert!(objects.is_empty());
-        assert_eq!(conditions[0].message, "Resource /ConfigMap a is excluded in the settings");
+        let targets = prepared(vec![object("ConfigMap", json!({"name": "a"}))], &rules);
+        assert_eq!(keys(&targets), Vec::<String>::new());
+        assert_eq!(targets.warnings[0].message, "Resource /ConfigMap a is excluded in the settings");
+    }
+
+    #[test]
+    fn what_was_prepared_is_used_again() {
+        let list =
+            |names: &[&str]| -> Vec<Arc<Object>> { names.iter().map(|n| Arc::new(object("ConfigMap", json!({"name": n})))).collect() };
+        let first = prepare(list(&["a", "b", "c"]), &rules(), &Kinds, None);
+        assert!(Arc::ptr_eq(&first, &prepare(list(&["a", "b", "c"]), &rules(), &Kinds, Some(&first))), "rendered anew, but the same");
+        let moved = prepare(list(&["new", "c", "a"]), &rules(), &Kinds, Some(&first));
+        assert_eq!(keys(&moved), ["/ConfigMap/prod/a", "/ConfigMap/prod/c", "/ConfigMap/prod/new"]);
+        assert!(Arc::ptr_eq(&moved.all[0], &first.all[0]) && Arc::ptr_eq(&moved.all[1], &first.all[2]));
+        let jobs = || -> Vec<Arc<Object>> { vec![Arc::new(object("Job", json!({"generateName": "run-"})))] };
+        let first = prepare(jobs(), &rules(), &Kinds, None);
+        let moved = prepare(list(&["a"]).into_iter().chain(jobs()).collect(), &rules(), &Kinds, Some(&first));
+        assert_eq!(keys(&moved), ["/ConfigMap/prod/a", "/Job/prod/run-1"]);
     }
 }

@@ -118,7 +118,7 @@ impl Planner<'_> {
 
     /// A resource to be applied, or one to be pruned.
     fn resource(&self, entry: &Entry) -> Option<Step> {
-        let object = entry.desired.as_ref().or(entry.live.as_deref())?;
+        let object = entry.desired.as_deref().or(entry.live.as_deref())?;
         let selected = self.request.selects(&entry.key);
         if !selected || hook::is_hook(object) || hook::is_skip(object) {
             return None;
@@ -138,7 +138,7 @@ impl Planner<'_> {
     /// What is applied: the desired object, or, where ignored differences are respected, one that leaves them as they are.
     fn target(&self, desired: &Object, live: Option<&Object>) -> Object {
         let live = live.filter(|_| self.request.options.respect_ignore_differences);
-        let options = diff::Options::from(&self.comparison.rules);
+        let options = diff::Options::from(&*self.comparison.rules);
         live.and_then(|live| diff::respecting(desired, live, &options).ok()).unwrap_or_else(|| desired.clone())
     }
 
@@ -273,7 +273,7 @@ fn blank(object: &Object, phase: SyncPhase, action: Action) -> Step {
 /// The kinds defined by CRDs among the targets, hooks included.
 fn crds(comparison: &Comparison) -> BTreeMap<GroupKind, bool> {
     let targets = comparison.entries.iter().filter_map(|e| e.desired.as_ref()).chain(&comparison.hooks);
-    let defined = |o: &Object| {
+    let defined = |o: &Arc<Object>| {
         let step = blank(o, SyncPhase::Sync, Action::Apply);
         crd_of(&step, o).map(|(group, kind)| (GroupKind::new(group, kind), o.str_at("/spec/scope") != "Cluster"))
     };

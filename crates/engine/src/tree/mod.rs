@@ -13,7 +13,10 @@ use crate::{
     types::{CompareRules, Entry, Health},
 };
 use info::Info;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 use tiphys_api::resource::{ApplicationTree, ResourceNode, ResourceRef};
 use tiphys_apimachinery::{Gvk, Object};
 
@@ -22,11 +25,11 @@ const DEPTH_LIMIT: usize = 32;
 
 /// The tree below the entries. `children` has the nodes of the objects that an object (by its uid) owns; their `parent_refs` are set here.
 /// What the project does not permit is left out with everything below it.
-pub fn build(entries: &[Entry], rules: &CompareRules, children: &dyn Fn(&str) -> Vec<ResourceNode>) -> ApplicationTree {
+pub fn build(entries: &[Arc<Entry>], rules: &CompareRules, children: &dyn Fn(&str) -> Vec<ResourceNode>) -> ApplicationTree {
     let mut builder = Builder { rules, children, nodes: Vec::new(), by_uid: BTreeMap::new() };
     for entry in entries {
         match (&entry.live, &entry.desired) {
-            (Some(live), _) => builder.add(node(live, &rules.customizations), None, 0),
+            (Some(live), _) => builder.add(managed(entry, live, &rules.customizations), None, 0),
             (None, Some(desired)) => builder.nodes.push(missing(desired)),
             (None, None) => {}
         }
@@ -36,9 +39,18 @@ pub fn build(entries: &[Entry], rules: &CompareRules, children: &dyn Fn(&str) ->
 
 /// The node of a live object, with its owners as parents.
 pub fn node(live: &Object, customizations: &Customizations) -> ResourceNode {
+    node_with(live, health::of_with(live, customizations).as_ref(), info::of(live).as_ref())
+}
+
+/// The node of a resource of the Application. Hooks and others that do not count have a health in the tree all the same.
+fn managed(entry: &Entry, live: &Object, customizations: &Customizations) -> ResourceNode {
+    let health = entry.health.clone().or_else(|| health::of_with(live, customizations));
+    node_with(live, health.as_ref(), entry.info.as_deref())
+}
+
+fn node_with(live: &Object, health: Option<&Health>, info: Option<&Info>) -> ResourceNode {
     let created = live.creation_timestamp().parse::<jiff::Timestamp>().ok();
-    let health = health::of_with(live, customizations);
-    let mut node = node_of(reference(live), live.resource_version(), created, health.as_ref(), info::of(live).as_ref());
+    let mut node = node_of(reference(live), live.resource_version(), created, health, info);
     node.parent_refs = live.owner_references().iter().map(|owner| owner_reference(live, owner)).collect();
     node
 }
@@ -70,16 +82,6 @@ pub fn summary(tree: &ApplicationTree) -> (Vec<String>, Vec<String>) {
     for node in &tree.nodes {
         images.extend(node.images.iter().cloned());
         urls.extend(node.networking_info.iter().flat_map(|n| n.external_urls.iter().cloned()));
-    }
-    (images.into_iter().collect(), urls.into_iter().collect())
-}
-
-/// As [`summary`], of live objects without what they own.
-pub fn summary_of<'a>(objects: impl Iterator<Item = &'a Object>) -> (Vec<String>, Vec<String>) {
-    let (mut images, mut urls) = (BTreeSet::new(), BTreeSet::new());
-    for info in objects.filter_map(info::of) {
-        images.extend(info.images);
-        urls.extend(info.networking.into_iter().flat_map(|n| n.external_urls));
     }
     (images.into_iter().collect(), urls.into_iter().collect())
 }

@@ -1,10 +1,7 @@
 //! Tables for `tree`.
 
 use super::*;
-use crate::{
-    customize::Customizations,
-    types::{Diff, Tracking},
-};
+use crate::{customize::Customizations, types::Tracking};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_api::resource::InfoItem;
@@ -21,21 +18,12 @@ fn rules() -> CompareRules {
     CompareRules::new(Tracking::annotation("app"), "argocd", "app", "https://kubernetes.default.svc", "prod")
 }
 
-fn entry(desired: Option<Object>, live: Option<Object>) -> Entry {
+fn entry(desired: Option<Object>, live: Option<Object>) -> Arc<Entry> {
     let any = live.as_ref().or(desired.as_ref()).expect("one of them");
-    Entry {
-        key: any.key(),
-        gvk: any.gvk(),
-        diff: Diff::default(),
-        status: None,
-        health: None,
-        hook: false,
-        requires_pruning: false,
-        requires_deletion_confirmation: false,
-        sync_wave: 0,
-        live: live.map(Arc::new),
-        desired,
-    }
+    Arc::new(Entry {
+        info: live.as_ref().and_then(info::of).map(Arc::new),
+        ..Entry::new(any.key(), any.gvk(), desired.map(Arc::new), live.map(Arc::new))
+    })
 }
 
 fn of_kind(api_version: &str, kind: &str, name: &str) -> Object {

@@ -5,6 +5,7 @@ use crate::{
     ports::{RenderRequest, RenderedManifests, Sources},
 };
 use async_trait::async_trait;
+use serde_json::Value;
 use tiphys_api::repository::{Repository, RevisionMetadata};
 use tiphys_cluster::Records;
 use tiphys_repo::{ManifestRequest, RepoAccess, RepoError, Repos};
@@ -68,7 +69,7 @@ impl Sources for GitSources {
         Ok(RenderedManifests {
             revision: rendered.revision.clone(),
             source_type: rendered.source_type.clone(),
-            objects: rendered.objects.iter().map(|o| o.clone().into_value()).collect(),
+            objects: rendered.objects.iter().map(|o| Value::Object(o.0.clone())).collect(),
             errors: rendered.errors.iter().map(ToString::to_string).collect(),
         })
     }

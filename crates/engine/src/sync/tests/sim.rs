@@ -149,21 +149,16 @@ impl Sim {
             let o = desired.or(live).expect("one of them is there");
             let key = live.unwrap_or(o).key();
             let modified = self.modified.get(o.name()).copied().unwrap_or(true);
-            Entry {
-                key,
-                gvk: o.gvk(),
-                desired: desired.cloned(),
-                live: live.cloned().map(Arc::new),
+            let (desired, live) = (desired.cloned().map(Arc::new), live.cloned().map(Arc::new));
+            Arc::new(Entry {
                 diff: Diff { modified, ..Diff::default() },
                 status: Some(SyncStatus::OutOfSync),
-                health: None,
                 hook: hook::is_hook(o),
                 requires_pruning: desired.is_none(),
-                requires_deletion_confirmation: false,
-                sync_wave: 0,
-            }
+                ..Entry::new(key, o.gvk(), desired, live)
+            })
         };
-        let mut entries: Vec<Entry> = self.desired.iter().map(|d| entry(Some(d), self.world.get(&d.key()))).collect();
+        let mut entries: Vec<Arc<Entry>> = self.desired.iter().map(|d| entry(Some(d), self.world.get(&d.key()))).collect();
         let wanted: BTreeSet<ResourceKey> = self.desired.iter().map(Object::key).collect();
         let untracked = |o: &Object| o.label("untracked").is_some() || o.kind() == "Namespace";
         entries.extend(self.world.iter().filter(|(k, o)| !wanted.contains(k) && !untracked(o)).map(|(_, o)| entry(None, Some(o))));
@@ -172,15 +167,14 @@ impl Sim {
         rules.ignore_differences.push(any);
         Comparison {
             entries,
-            hooks: self.hooks.clone(),
+            hooks: self.hooks.iter().cloned().map(Arc::new).collect(),
             delete_hooks: Vec::new(),
             conditions: Vec::new(),
             sync: SyncStatus::OutOfSync,
             health: Health::new(HealthStatus::Healthy, ""),
             unanswered: Vec::new(),
-            images: Vec::new(),
-            external_urls: Vec::new(),
-            rules,
+            rules: Arc::new(rules),
+            basis: Default::default(),
         }
     }
 

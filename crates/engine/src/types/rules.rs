@@ -1,75 +1,10 @@
-//! The values that the engine's modules hand to each other and to its callers.
+//! What a comparison depends on besides the objects themselves.
 //!
-//! Main type: [`Comparison`], the answer to "does the cluster look like Git, and is it well?". Everything here is plain data that can
-//! be printed, compared and stored; nothing here decides.
+//! Main type: [`CompareRules`]. Plain data: where it comes from is the callers' business, what it means is decided where it is used.
 
 use crate::customize::Customizations;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use std::{collections::BTreeMap, fmt, sync::Arc};
-use tiphys_apimachinery::{GroupKind, Gvk, Object, ResourceKey};
-
-/// Whether the live state looks like the target state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum SyncStatus {
-    Synced,
-    OutOfSync,
-    #[default]
-    Unknown,
-}
-
-/// How well a resource or an Application is. Ordered from better to worse, so that the worst of many is their maximum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum HealthStatus {
-    Healthy,
-    Suspended,
-    Progressing,
-    Missing,
-    Degraded,
-    #[default]
-    Unknown,
-}
-
-/// A health and, in words, why.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Health {
-    pub status: HealthStatus,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub message: String,
-}
-
-/// What a condition of an Application is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum ConditionType {
-    DeletionError,
-    InvalidSpecError,
-    ComparisonError,
-    SyncError,
-    UnknownError,
-    SharedResourceWarning,
-    RepeatedResourceWarning,
-    ExcludedResourceWarning,
-    OrphanedResourceWarning,
-}
-
-/// Something a user should know about an Application.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Condition {
-    #[serde(rename = "type")]
-    pub kind: ConditionType,
-    pub message: String,
-}
-
-/// What the cluster knows about kinds.
-pub trait KindInfo {
-    /// `None`: the cluster does not have the kind (or not yet, when its CRD is part of the same Application).
-    fn is_namespaced(&self, gk: &GroupKind) -> Option<bool>;
-
-    /// Why nothing is known of a kind, when its group could not be asked: then it may well exist.
-    fn failure(&self, _gk: &GroupKind) -> Option<String> {
-        None
-    }
-}
+use std::{collections::BTreeMap, sync::Arc};
 
 /// How a live object says which Application it belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -207,9 +142,6 @@ pub struct ServerSideDiff {
     pub include_webhooks: bool,
 }
 
-/// What the API server answered to a server-side apply in dry run, or why it refused, by the key of the pair.
-pub type DryRuns = BTreeMap<ResourceKey, Result<Object, String>>;
-
 /// Everything a comparison depends on besides the objects themselves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompareRules {
@@ -264,30 +196,6 @@ impl CompareRules {
     }
 }
 
-/// What differs between a desired and a live object. Cheap to clone.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Diff {
-    pub modified: bool,
-    /// The live object without what does not count; `Null` when there is none.
-    pub normalized_live: Arc<Value>,
-    /// What the live object would look like after a sync; `Null` when it would be gone.
-    pub predicted_live: Arc<Value>,
-}
-
-/// What Git wants: the rendered objects as they come, and what could not be rendered.
-#[derive(Clone, Debug, Default)]
-pub struct Desired {
-    pub objects: Vec<Object>,
-    /// When there are any, nothing is known about objects that are missing here, and nothing is pruned.
-    pub errors: Vec<Condition>,
-}
-
-impl From<Vec<Object>> for Desired {
-    fn from(objects: Vec<Object>) -> Self {
-        Self { objects, errors: Vec::new() }
-    }
-}
-
 /// Labels and annotations that the Application keeps on its destination namespace (`syncPolicy.managedNamespaceMetadata`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamespaceMetadata {
@@ -295,125 +203,4 @@ pub struct NamespaceMetadata {
     pub annotations: BTreeMap<String, String>,
     /// They differ from those of the last sync.
     pub changed: bool,
-}
-
-/// One resource of an Application: what Git wants, what the cluster has, and the verdict.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    pub key: ResourceKey,
-    pub gvk: Gvk,
-    /// As it would be applied: namespace and tracking mark are set. `None`: it is not in Git (any more).
-    pub desired: Option<Object>,
-    pub live: Option<Arc<Object>>,
-    pub diff: Diff,
-    /// `None` for hooks and skipped resources.
-    pub status: Option<SyncStatus>,
-    /// `None` for kinds without a notion of health.
-    pub health: Option<Health>,
-    pub hook: bool,
-    pub requires_pruning: bool,
-    pub requires_deletion_confirmation: bool,
-    pub sync_wave: i64,
-}
-
-/// The result of comparing an Application with its cluster.
-#[derive(Clone, Debug)]
-pub struct Comparison {
-    pub entries: Vec<Entry>,
-    /// Desired hooks of a sync; they never count as drift.
-    pub hooks: Vec<Object>,
-    /// Desired hooks that run when the Application is deleted, and only then.
-    pub delete_hooks: Vec<Object>,
-    pub conditions: Vec<Condition>,
-    pub sync: SyncStatus,
-    pub health: Health,
-    /// Pairs whose difference only a dry run can tell, and for which none was given: with any of them, this is not an answer yet.
-    pub unanswered: Vec<ResourceKey>,
-    /// Sorted, without duplicates.
-    pub images: Vec<String>,
-    /// Sorted, without duplicates.
-    pub external_urls: Vec<String>,
-    /// What it was made with: results are only taken over from a comparison with the same rules.
-    pub rules: CompareRules,
-}
-
-impl Health {
-    pub fn new(status: HealthStatus, message: impl Into<String>) -> Self {
-        Self { status, message: message.into() }
-    }
-}
-
-impl Condition {
-    pub fn new(kind: ConditionType, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
-    }
-
-    /// Errors stop a sync, warnings do not.
-    pub fn is_error(&self) -> bool {
-        self.kind.as_str().ends_with("Error")
-    }
-}
-
-impl SyncStatus {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Synced => "Synced",
-            Self::OutOfSync => "OutOfSync",
-            Self::Unknown => "Unknown",
-        }
-    }
-}
-
-impl HealthStatus {
-    /// The status of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::Healthy, Self::Suspended, Self::Progressing, Self::Missing, Self::Degraded, Self::Unknown]
-            .into_iter()
-            .find(|s| s.as_str() == name)
-    }
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Healthy => "Healthy",
-            Self::Suspended => "Suspended",
-            Self::Progressing => "Progressing",
-            Self::Missing => "Missing",
-            Self::Degraded => "Degraded",
-            Self::Unknown => "Unknown",
-        }
-    }
-}
-
-impl ConditionType {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::DeletionError => "DeletionError",
-            Self::InvalidSpecError => "InvalidSpecError",
-            Self::ComparisonError => "ComparisonError",
-            Self::SyncError => "SyncError",
-            Self::UnknownError => "UnknownError",
-            Self::SharedResourceWarning => "SharedResourceWarning",
-            Self::RepeatedResourceWarning => "RepeatedResourceWarning",
-            Self::ExcludedResourceWarning => "ExcludedResourceWarning",
-            Self::OrphanedResourceWarning => "OrphanedResourceWarning",
-        }
-    }
-}
-
-impl fmt::Display for SyncStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl fmt::Display for HealthStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl fmt::Display for ConditionType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }

@@ -1,0 +1,143 @@
+//! The verdict about one pair of objects.
+//!
+//! Main type: [`Judge`]. It sees the pair and the rules, nothing of the other pairs.
+
+use super::pairing::Pair;
+use crate::{
+    diff, health, marks, permit, track,
+    tree::info,
+    types::{CompareRules, Condition, ConditionType, Diff, DryRuns, Entry, Judged, KindInfo, ServerSideDiff, SyncStatus},
+};
+use std::sync::Arc;
+use tiphys_apimachinery::{Object, ResourceKey};
+
+pub struct Judge<'a> {
+    pub rules: &'a CompareRules,
+    pub kinds: &'a dyn KindInfo,
+    pub hooks: &'a [Arc<Object>],
+    /// Not all desired objects are known.
+    pub failed: bool,
+    /// Differences can be judged.
+    pub comparable: bool,
+    pub dry_runs: &'a DryRuns,
+}
+
+/// What became of looking for a pair's difference.
+enum Verdict {
+    Differs(Diff),
+    /// A dry run has to be made first.
+    Unanswered,
+    /// The API server refused the dry run, or its answer cannot be used.
+    Refused(String),
+}
+
+impl Judge<'_> {
+    /// Everything about a pair.
+    pub fn entry(&self, pair: &Pair<'_>) -> Entry {
+        let (desired, live) = (pair.target.map(|t| &*t.object), pair.live.map(|l| &**l));
+        let any = live.or(desired).expect("a pair has at least one object");
+        let mut entry = Entry::new(pair.key.clone(), any.gvk(), pair.target.map(|t| t.object.clone()), pair.live.cloned());
+        entry.hook = marks::is_hook(any);
+        entry.conditions.extend(live.and_then(|live| shared_with(live, self.rules)));
+        match self.difference(pair) {
+            Verdict::Differs(diff) => entry.diff = diff,
+            Verdict::Unanswered => entry.judged = Judged::NotYet,
+            Verdict::Refused(why) => {
+                entry.judged = Judged::Refused;
+                let message = format!("Failed to compare desired state to live state: failed to calculate diff: {why}");
+                entry.conditions.push(Condition::new(ConditionType::ComparisonError, message));
+            }
+        }
+        self.judge_sync(&mut entry, any);
+        let confirm = |object: Option<&Object>| object.is_some_and(|o| self.needs_confirmation(o));
+        entry.requires_deletion_confirmation = confirm(desired) || confirm(live);
+        entry.sync_wave = self.wave(desired, live, entry.hook);
+        health::aggregate::judge(&mut entry, self.rules);
+        entry.info = live.and_then(info::of).map(Arc::new);
+        entry.conditions.extend(self.missing_namespace(&entry));
+        entry
+    }
+
+    /// Whether the pair is in sync, and what that means for the Application.
+    fn judge_sync(&self, entry: &mut Entry, any: &Object) {
+        let (desired, live) = (entry.desired.as_deref(), entry.live.as_deref());
+        let own = live.is_none_or(|live| track::is_marked_for_itself(live, desired, &self.rules.tracking));
+        let extra = desired.is_none();
+        let skipped = entry.hook || marks::is_ignored(any) || desired.is_some_and(marks::is_skipped) || !own;
+        let differs = entry.diff.modified || extra || live.is_none();
+        entry.drift = !skipped && differs && !(extra && marks::has_option(any, marks::COMPARE_OPTIONS, "IgnoreExtraneous"));
+        entry.requires_pruning = extra && own && !self.failed;
+        let kind = entry.key.group_kind();
+        let namespaced = self.kinds.is_namespaced(&kind).unwrap_or(false);
+        let permitted = permit::kind(&self.rules.project, &kind, &entry.key.name, namespaced);
+        entry.status = match (skipped, differs) {
+            // Without all desired objects it is not known whether a live one is extra.
+            _ if (self.failed && extra) || !self.comparable || entry.judged != Judged::Yes || !permitted => Some(SyncStatus::Unknown),
+            (true, _) => None,
+            (false, true) => Some(SyncStatus::OutOfSync),
+            (false, false) => Some(SyncStatus::Synced),
+        };
+    }
+
+    fn difference(&self, pair: &Pair<'_>) -> Verdict {
+        let options = diff::Options::from(self.rules);
+        let (desired, live) = (pair.target.map(|t| &*t.object), pair.live.map(|l| &**l));
+        let (Some(desired), Some(live)) = (desired, live) else {
+            return Verdict::Differs(diff::diff(desired, live, &options));
+        };
+        let mut forgiven = None;
+        if track::needs_forgiveness(live, &self.rules.tracking) {
+            track::forgive_method_change(desired, forgiven.insert(live.clone()), &self.rules.tracking);
+        }
+        let live = forgiven.as_ref().unwrap_or(live);
+        match self.rules.server_side_diff {
+            Some(how) if !marks::is_hook(live) => self.asked(pair.key, live, how, &options),
+            _ => Verdict::Differs(diff::diff(Some(desired), Some(live), &options)),
+        }
+    }
+
+    /// The difference to what the API server would make of the live object.
+    fn asked(&self, key: &ResourceKey, live: &Object, how: ServerSideDiff, options: &diff::Options<'_>) -> Verdict {
+        let difference = match self.dry_runs.get(key) {
+            None => return Verdict::Unanswered,
+            Some(Ok(predicted)) => diff::server_side(live, predicted, how.include_webhooks, options),
+            Some(Err(why)) => Err(format!(
+                "error calculating server side diff: error running server side apply in dryrun mode for resource {}/{}: {why}",
+                live.kind(),
+                live.name()
+            )),
+        };
+        difference.map_or_else(Verdict::Refused, Verdict::Differs)
+    }
+
+    fn wave(&self, desired: Option<&Object>, live: Option<&Object>, hook: bool) -> i64 {
+        let same = |h: &&Arc<Object>| live.is_some_and(|l| (h.kind(), h.namespace(), h.name()) == (l.kind(), l.namespace(), l.name()));
+        match desired {
+            Some(desired) => marks::wave(desired),
+            None if hook => self.hooks.iter().find(same).map_or(0, |hook| marks::wave(hook)),
+            None => 0,
+        }
+    }
+
+    /// The object's own option counts before the Application's.
+    fn needs_confirmation(&self, object: &Object) -> bool {
+        let of_app = |name: &str| self.rules.sync_options.iter().find_map(|o| o.strip_prefix(name)?.strip_prefix('='));
+        let confirm = |name| marks::option_value(object, marks::SYNC_OPTIONS, name).or_else(|| of_app(name)) == Some("confirm");
+        confirm("Delete") || confirm("Prune")
+    }
+
+    fn missing_namespace(&self, entry: &Entry) -> Option<Condition> {
+        let missing = entry.key.namespace.is_empty() && self.kinds.is_namespaced(&entry.key.group_kind()) == Some(true);
+        let message = || format!("Namespace for {} {} is missing.", entry.key.name, entry.gvk);
+        missing.then(|| Condition::new(ConditionType::InvalidSpecError, message()))
+    }
+}
+
+/// A live object that carries another Application's mark.
+fn shared_with(live: &Object, rules: &CompareRules) -> Option<Condition> {
+    let owner = track::owner(live, &rules.tracking).filter(|owner| *owner != rules.tracking.app_name)?;
+    let (kind, name, other) = (live.kind(), live.name(), track::display_name(&owner));
+    let this = if rules.app_namespace.is_empty() { rules.app_name.clone() } else { format!("{}/{}", rules.app_namespace, rules.app_name) };
+    let message = format!("{kind}/{name} is part of applications {this} and {other}");
+    Some(Condition::new(ConditionType::SharedResourceWarning, message))
+}
