@@ -56,6 +56,9 @@ pub struct DifferentialArgs {
     /// How many groups to print
     #[arg(long, value_name = "N", default_value_t = 60)]
     show: usize,
+    /// Print an example of every kind and verb, not one of each cause
+    #[arg(long)]
+    each: bool,
     /// Play this script (a JSON file, as a regression case or alone) instead of random ones
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
@@ -132,7 +135,7 @@ pub fn run(root: &Path, args: &DifferentialArgs) -> anyhow::Result<()> {
     let total = if args.script.is_some() { 1 } else { args.scripts };
     let started = Instant::now();
     let report = play_all(&bench, args, total, scripts.as_ref())?;
-    report.print(args.show, started.elapsed());
+    report.print(args.show, args.each, started.elapsed());
     if let (Some(file), Some(folder)) = (&args.script, &args.save) {
         return report::keep(&root.join(folder), file, bench.outcome(&scripts(0))?);
     }

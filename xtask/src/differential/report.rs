@@ -65,15 +65,17 @@ impl Report {
         shortest.values().map(|g| &g.example).collect()
     }
 
-    pub fn print(&self, show: usize, took: Duration) {
-        let mut words: BTreeMap<&str, Vec<&Group>> = BTreeMap::new();
-        for group in self.groups.values() {
-            words.entry(group.example.differences.first().map_or("", |d| d.word.as_str())).or_default().push(group);
+    /// `each`: every kind and verb by itself.
+    pub fn print(&self, show: usize, each: bool, took: Duration) {
+        let mut words: BTreeMap<(&str, &str), Vec<&Group>> = BTreeMap::new();
+        for (signature, group) in &self.groups {
+            let word = group.example.differences.first().map_or("", |d| d.word.as_str());
+            words.entry((word, if each { signature } else { "" })).or_default().push(group);
         }
         let count = |groups: &[&Group]| groups.iter().map(|g| g.count).sum::<u64>();
-        let mut words: Vec<(&str, Vec<&Group>)> = words.into_iter().collect();
+        let mut words: Vec<((&str, &str), Vec<&Group>)> = words.into_iter().collect();
         words.sort_by_key(|(_, groups)| std::cmp::Reverse(count(groups)));
-        for (word, groups) in words.iter().take(show) {
+        for ((word, _), groups) in words.iter().take(show) {
             let Some(example) = groups.iter().min_by_key(|g| g.at).map(|g| &g.example) else { continue };
             let Some(difference) = example.differences.first() else { continue };
             let who = groups.iter().filter_map(|g| g.example.differences.first()).map(|d| format!("{} {}", d.kind, d.verb));

@@ -215,6 +215,14 @@ pub fn sets_managers(old: &Object, new: &Object) -> bool {
     sent.is_some() && sent != old.metadata("managedFields")
 }
 
+/// Gives `to` the managers of `from`.
+pub fn copy_managers(from: &Object, to: &mut Object) {
+    match from.metadata("managedFields") {
+        Some(managers) => to.metadata_mut().insert("managedFields".into(), managers.clone()),
+        None => to.metadata_mut().remove("managedFields"),
+    };
+}
+
 /// Whether the objects are the same except for their managers.
 pub fn same_but_managers(a: &Object, b: &Object) -> bool {
     let others = |o: &Object| o.0.iter().filter(|(key, _)| *key != "metadata").count();

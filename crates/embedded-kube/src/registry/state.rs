@@ -147,12 +147,23 @@ impl State {
     }
 
     /// Stores a new version: gives it the next revision, tells the watchers and hands it to the store.
-    pub fn put(&mut self, resource: &Arc<Resource>, mut object: Object) -> (Arc<Object>, Arc<Stored>) {
+    pub fn put(&mut self, resource: &Arc<Resource>, object: Object) -> (Arc<Object>, Arc<Stored>) {
+        self.put_as(resource, object, true)
+    }
+
+    /// The same for a new object with more than a real server's store would hold.
+    pub fn put_completed(&mut self, resource: &Arc<Resource>, object: Object) -> (Arc<Object>, Arc<Stored>) {
+        self.put_as(resource, object, false)
+    }
+
+    fn put_as(&mut self, resource: &Arc<Resource>, mut object: Object, settled: bool) -> (Arc<Object>, Arc<Stored>) {
         self.revision += 1;
         let revision = self.revision;
         object.metadata_mut().insert("resourceVersion".into(), revision.to_string().into());
         let object = Arc::new(object);
-        let stored = Arc::new(Stored::new(&object, revision));
+        let mut stored = Stored::new(&object, revision);
+        stored.settled = settled;
+        let stored = Arc::new(stored);
         let key = table_key(&stored.meta.namespace, &stored.meta.name);
         let previous = self.table_mut(&resource.table).items.insert(key.clone(), stored.clone());
         self.index(&resource.table, &key, previous.as_ref(), Some(&stored));

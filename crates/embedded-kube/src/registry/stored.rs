@@ -27,6 +27,9 @@ pub struct Meta {
 pub struct Stored {
     pub meta: Meta,
     pub bytes: Bytes,
+    /// Whether a write that changes nothing is none. A real server's store holds new objects without what is only filled in when
+    /// they are read, and the first write after that puts it there.
+    pub settled: bool,
     parsed: Mutex<Weak<Object>>,
 }
 
@@ -35,14 +38,14 @@ impl Stored {
     pub fn new(object: &Arc<Object>, revision: u64) -> Self {
         // Boxed, because a grown vector has up to twice the size it needs, for as long as the object lives.
         let bytes = serde_json::to_vec(object.as_ref()).expect("a JSON tree serialises").into_boxed_slice().into();
-        Self { meta: Meta::of(object, revision), bytes, parsed: Mutex::new(Arc::downgrade(object)) }
+        Self { meta: Meta::of(object, revision), bytes, settled: true, parsed: Mutex::new(Arc::downgrade(object)) }
     }
 
     /// From bytes that were stored earlier.
     pub fn from_bytes(bytes: Bytes) -> Result<Self, serde_json::Error> {
         let object: Object = serde_json::from_slice(&bytes)?;
         let revision = object.resource_version().parse().unwrap_or(0);
-        Ok(Self { meta: Meta::of(&object, revision), bytes, parsed: Mutex::new(Weak::new()) })
+        Ok(Self { meta: Meta::of(&object, revision), bytes, settled: true, parsed: Mutex::new(Weak::new()) })
     }
 
     pub fn object(&self) -> Arc<Object> {

@@ -1,7 +1,7 @@
 //! Create, update and patch: what every object goes through whatever its kind.
 
 use super::options::{Part, Patch, WriteOptions, Written};
-use super::{Registry, Stored, convert, fields, meta, patches};
+use super::{Registry, Stored, fields, meta, patches};
 use crate::catalog::Resource;
 use crate::status::{Cause, Status};
 use crate::strategy;
@@ -105,6 +105,7 @@ impl Registry {
 
     fn commit_new(&self, resource: &Arc<Resource>, mut object: Object, dry_run: bool) -> Result<Written, Status> {
         self.as_stored(resource, &mut object)?;
+        let completed = strategy::complete(resource, &mut object);
         let storage = self.storage_resource(resource);
         // Only the real store looks at it, so that a dry run does not.
         if !dry_run && !object.resource_version().is_empty() {
@@ -129,7 +130,7 @@ impl Registry {
             drop(state);
             return Ok(not_written(object, true));
         }
-        let (object, stored) = state.put(&storage, object);
+        let (object, stored) = if completed { state.put_completed(&storage, object) } else { state.put(&storage, object) };
         let revision = stored.meta.revision;
         drop(state);
         self.after_write(&storage, &object, false);
@@ -337,22 +338,22 @@ impl Registry {
             meta::bump_generation(resource, old, &mut new);
         }
         let gone = meta::is_finished(resource, &new);
-        let sets_managers = !applied && fields::sets_managers(old, &new);
-        let mut same = if applied { fields::same_but_times(old, &new) } else { !sets_managers && fields::same_but_managers(old, &new) };
-        same = same && !loses_fields(resource, &new, current);
-        let differs = !same || sent.as_ref().is_some_and(|sent| !fields::same_but_managers(old, sent));
-        if !applied && differs {
-            let unchanged = same;
+        if !applied && (fields::sets_managers(old, &new) || !fields::same_but_managers(old, sent.as_ref().unwrap_or(&new))) {
             fields::track(self, resource, Some(old), sent.as_mut().unwrap_or(&mut new), part, options);
-            if let Some(managers) = sent.as_ref().and_then(|sent| sent.metadata("managedFields")) {
-                new.metadata_mut().insert("managedFields".into(), managers.clone());
+            if let Some(sent) = &sent {
+                fields::copy_managers(sent, &mut new);
             }
-            same = (sets_managers || unchanged) && fields::same_but_times(old, &new);
+        } else if !applied {
+            fields::copy_managers(old, &mut new);
         }
-        if same && !gone {
-            return Ok(Written { object: current.object(), stored: current.clone(), revision: 0, created: false, warnings });
+        // A later time alone is no change.
+        if fields::same_but_times(old, &new) {
+            fields::copy_managers(old, &mut new);
         }
         self.as_stored(resource, &mut new)?;
+        if new == *current.object() && current.settled && !gone {
+            return Ok(Written { object: current.object(), stored: current.clone(), revision: 0, created: false, warnings });
+        }
         let storage = self.storage_resource(resource);
         let mut state = self.lock();
         let unchanged = state.get(&resource.table, old.namespace(), old.name()).is_some_and(|now| Arc::ptr_eq(now, current));
@@ -363,22 +364,20 @@ impl Registry {
             drop(state);
             return Ok(Written { warnings, ..not_written(new, false) });
         }
-        let (object, stored) = if gone { state.remove(&storage, new) } else { state.put(&storage, new) };
+        if gone {
+            // What is gone with its last finalizer is shown with the revision that it had.
+            let shown = not_written(new.clone(), false);
+            let (object, stored) = state.remove(&storage, new);
+            drop(state);
+            self.after_write(&storage, &object, true);
+            return Ok(Written { revision: stored.meta.revision, warnings, ..shown });
+        }
+        let (object, stored) = state.put(&storage, new);
         drop(state);
-        self.after_write(&storage, &object, gone);
+        self.after_write(&storage, &object, false);
         let revision = stored.meta.revision;
         Ok(Written { object, stored, revision, created: false, warnings })
     }
-}
-
-/// What only the stored version has is lost by a write in another one, even if that changes nothing it can see.
-fn loses_fields(resource: &Resource, new: &Object, current: &Stored) -> bool {
-    if resource.custom.as_ref().is_none_or(|custom| custom.conversion.is_some()) || resource.is_storage() {
-        return false;
-    }
-    let mut kept = new.clone();
-    convert::to_storage(resource, &mut kept);
-    !fields::same_but_managers(&kept, &current.object())
 }
 
 /// The outcome of a dry run.

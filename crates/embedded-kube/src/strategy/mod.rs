@@ -140,6 +140,20 @@ pub fn fill_in(resource: &Resource, object: &mut Object) {
     }
 }
 
+/// Fills in the status that a kind has from the beginning; whether there was something to do.
+pub fn complete(resource: &Resource, object: &mut Object) -> bool {
+    let first_phase = match resource.table.as_str() {
+        "/persistentvolumes" | "/persistentvolumeclaims" => "Pending",
+        "/namespaces" => "Active",
+        _ => return false,
+    };
+    let missing = object.str_at("/status/phase").is_empty();
+    if missing {
+        map_entry(&mut object.0, "status").insert("phase".into(), first_phase.into());
+    }
+    missing
+}
+
 fn add_finalizer(object: &mut Object, name: &str) {
     let mut finalizers = object.finalizers();
     if !finalizers.iter().any(|f| f == name) {
@@ -175,7 +189,6 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
             add_finalizer(object, VOLUME_IN_USE);
         }
         "/persistentvolumeclaims" => {
-            object.0.insert("status".into(), json!({"phase": "Pending"}));
             match_data_sources(None, object);
             add_finalizer(object, CLAIM_IN_USE);
         }
@@ -209,14 +222,7 @@ pub fn prepare_update(registry: &Registry, resource: &Resource, old: &Object, ne
         if let Some(count) = old.annotation(TEMPLATE_GENERATION).filter(|_| resource.table == "apps/daemonsets") {
             new.set_annotation(TEMPLATE_GENERATION, count);
         }
-        let first_phase = match resource.table.as_str() {
-            "/persistentvolumes" | "/persistentvolumeclaims" => "Pending",
-            "/namespaces" => "Active",
-            _ => "",
-        };
-        if !first_phase.is_empty() && new.str_at("/status/phase").is_empty() {
-            map_entry(&mut new.0, "status").insert("phase".into(), first_phase.into());
-        }
+        complete(resource, new);
         if resource.table == "/persistentvolumes" {
             note_phase(registry, old, new);
         }

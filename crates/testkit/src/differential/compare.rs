@@ -193,6 +193,7 @@ fn walk(want: &Value, got: &Value, at: &str, meant: &mut Meant<'_>) -> Option<Fo
             })
         }
         (Value::Array(a), Value::Array(b)) => {
+            let (a, b) = (by_manager(at, a), by_manager(at, b));
             let at = format!("{at}.*");
             (0..a.len().max(b.len())).find_map(|index| match (a.get(index), b.get(index)) {
                 (Some(x), Some(y)) => walk(x, y, &at, meant),
@@ -207,6 +208,16 @@ fn walk(want: &Value, got: &Value, at: &str, meant: &mut Meant<'_>) -> Option<Fo
             Some((at.to_owned(), x, y, word))
         }
     }
+}
+
+/// The managers of an object stand in the order of their times, so it matters whether a second passed between two writes.
+fn by_manager(at: &str, list: &[Value]) -> Vec<Value> {
+    let mut list = list.to_vec();
+    if at.ends_with("managedFields") {
+        let key = |entry: &Value| ["operation", "manager", "apiVersion", "subresource"].map(|field| entry[field].to_string());
+        list.sort_by_key(key);
+    }
+    list
 }
 
 fn reason_of(body: &Value) -> String {
