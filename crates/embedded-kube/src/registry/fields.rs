@@ -18,7 +18,7 @@ const UNKNOWN: &str = "unknown";
 
 /// Records that `options.manager` changed what differs between `before` and `after`.
 pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, after: &mut Object, part: Part, options: &WriteOptions) {
-    let now = meta::timestamp(registry.now());
+    let now = time_of(registry, part);
     let manager = if options.manager.is_empty() { UNKNOWN } else { &options.manager };
     let options = ApplyOptions {
         manager,
@@ -58,6 +58,11 @@ pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, 
             }
         }
     }
+}
+
+/// A real server loses the time of a write on the way from the Scale to the object.
+fn time_of(registry: &Registry, part: Part) -> String {
+    if part == Part::Scale { String::new() } else { meta::timestamp(registry.now()) }
 }
 
 /// A Scale says nothing of 0 replicas, so that nobody comes to own them through it.
@@ -185,7 +190,7 @@ pub fn apply(
     part: Part,
     options: &WriteOptions,
 ) -> Result<Object, Status> {
-    let now = meta::timestamp(registry.now());
+    let now = time_of(registry, part);
     let how = ApplyOptions {
         manager: &options.manager,
         force: options.force,

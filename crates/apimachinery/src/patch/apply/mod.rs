@@ -39,7 +39,7 @@ pub struct ApplyOptions<'a> {
     pub manager: &'a str,
     /// Take over fields that others own with another value.
     pub force: bool,
-    /// RFC 3339 in UTC, whole seconds.
+    /// RFC 3339 in UTC, whole seconds. Empty: the time that the manager is known with stays, as when a Scale is written.
     pub now: &'a str,
     /// Of the request, such as `apps/v1`.
     pub api_version: &'a str,
@@ -50,6 +50,14 @@ pub struct ApplyOptions<'a> {
     /// Dotted paths that this endpoint does not write, so nobody comes to own them through it: `["status"]` for a kind with a
     /// status subresource, `["spec", "metadata.labels"]` or the like for the subresource itself.
     pub reset_fields: &'a [&'a str],
+}
+
+impl ApplyOptions<'_> {
+    fn stamp(&self, owned: &mut managers::Owned) {
+        if !self.now.is_empty() {
+            owned.time = Some(self.now.to_owned());
+        }
+    }
 }
 
 /// Applies `config` over `live` for one manager. Without a type, maps merge and lists are replaced.

@@ -135,7 +135,7 @@ pub(super) fn record_update(
     let entry = owners.entry(identity).or_insert_with(|| Owned { fields: FieldSet::default(), api_version: String::new(), time: None });
     entry.fields.extend(touched);
     entry.api_version = options.api_version.to_owned();
-    entry.time = Some(options.now.to_owned());
+    options.stamp(entry);
     Ok(())
 }
 
@@ -189,7 +189,7 @@ pub(super) fn apply_owned(
     if let Some(own) = owners.get_mut(&identity) {
         own.fields.subtract(&UNOWNED);
         if changed {
-            own.time = Some(options.now.to_owned());
+            options.stamp(own);
         }
     }
     owners.retain(|_, owned| !owned.fields.is_empty());
