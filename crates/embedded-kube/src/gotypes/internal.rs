@@ -6,7 +6,7 @@ use super::{Field, Struct, Type, find};
 use serde_json::Value;
 
 /// Words that Go writes in capitals when a field's name starts with them.
-const CAPITALS: [&str; 10] = ["api", "cidr", "dns", "fqdn", "http", "id", "ip", "tls", "uid", "url"];
+const CAPITALS: [&str; 11] = ["api", "cel", "cidr", "dns", "fqdn", "http", "id", "ip", "tls", "uid", "url"];
 
 /// The JSON of a value of the named type (`core/v1.ServicePort`; `[]` and `{}` before it for lists and maps).
 pub fn internal(value: &Value, of: &str) -> String {
@@ -46,7 +46,8 @@ fn as_internal(spec: &Value) -> Value {
 fn fields(value: &Value, of: &'static Struct) -> Vec<String> {
     // Types of apimachinery keep their JSON names, and leave out what is empty.
     if of.name.starts_with("meta/") {
-        let held = of.fields.iter().filter_map(|f| Some((f, value.get(f.name).filter(|v| !v.is_null())?)));
+        let shown = |f: &Field, v: &Value| !v.is_null() && !super::omitted(f, v);
+        let held = of.fields.iter().filter_map(|f| Some((f, value.get(f.name).filter(|v| shown(f, v))?)));
         return held.map(|(f, held)| format!("\"{}\":{}", f.name, typed(held, &f.ty, true))).collect();
     }
     let mut parts = Vec::new();

@@ -16,7 +16,8 @@ pub use decode::decode;
 pub use diff::diff;
 #[allow(unused_imports, reason = "for the checks of kinds")]
 pub use internal::internal;
-pub use normalize::{forget_empty, normalize, zero};
+use normalize::omitted;
+pub use normalize::{drop_empty, forget_empty, normalize, read_into, share_empty, zero};
 pub use read::{WrongType, cut_numbers};
 pub use text::text_of_patched;
 

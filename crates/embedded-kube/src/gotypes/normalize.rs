@@ -1,4 +1,5 @@
-//! An object as the real server would write it after reading it into Go structs. Main function: [`normalize`].
+//! An object as the real server would write it after reading it into Go structs. Main functions: [`read_into`], which keeps lists and
+//! maps that were given without anything in them, as Go does in memory, and [`normalize`], which drops them, as Go does in writing.
 
 use super::read::{WrongType, read};
 use super::{Field, Struct, Type, find};
@@ -7,24 +8,71 @@ use serde_json::{Map, Value};
 /// Drops what Go omits, writes what Go always writes, and brings quantities to their canonical form.
 pub fn normalize(map: &mut Map<String, Value>, of: &'static Struct) -> Result<(), WrongType> {
     read(map, of)?;
-    walk(map, of);
+    walk(map, of, false);
     Ok(())
 }
 
-fn walk(map: &mut Map<String, Value>, of: &'static Struct) {
+/// The same without dropping lists and maps for having nothing in them.
+pub fn read_into(map: &mut Map<String, Value>, of: &'static Struct) -> Result<(), WrongType> {
+    read(map, of)?;
+    walk(map, of, true);
+    Ok(())
+}
+
+/// Drops the lists and maps without anything in them that Go does not write. The object has been read before.
+pub fn drop_empty(map: &mut Map<String, Value>, of: &'static Struct) {
+    walk(map, of, false);
+}
+
+/// Gives `to` the lists and maps without anything in them that `from` has where `to` has nothing: to Go they are equal.
+pub fn share_empty(from: &Map<String, Value>, to: &mut Map<String, Value>, of: &'static Struct) {
+    for field in &of.fields {
+        if let (Type::Message(name), true) = (&field.ty, field.inline) {
+            find(name).into_iter().for_each(|inner| share_empty(from, to, inner));
+            continue;
+        }
+        let Some(value) = from.get(field.name) else { continue };
+        let nothing = value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty);
+        match to.get_mut(field.name).filter(|old| !old.is_null()) {
+            Some(old) => share_empty_parts(value, old, &field.ty),
+            None if nothing && matches!(field.ty, Type::List(_) | Type::Map(_)) => drop(to.insert(field.name.to_owned(), value.clone())),
+            None => {}
+        }
+    }
+}
+
+fn share_empty_parts(from: &Value, to: &mut Value, ty: &Type) {
+    match (ty, from, to) {
+        (Type::Message(name), Value::Object(from), Value::Object(to)) => {
+            find(name).into_iter().for_each(|inner| share_empty(from, to, inner))
+        }
+        (Type::List(item), Value::Array(from), Value::Array(to)) => {
+            from.iter().zip(to).for_each(|(from, to)| share_empty_parts(from, to, item));
+        }
+        (Type::Map(item), Value::Object(from), Value::Object(to)) => {
+            for (key, to) in to.iter_mut() {
+                from.get(key).into_iter().for_each(|from| share_empty_parts(from, to, item));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn walk(map: &mut Map<String, Value>, of: &'static Struct, keep_empty: bool) {
     for field in &of.fields {
         if field.inline {
             // An inlined pointer adds nothing of its own; inlined structs of this API hold only optional fields or need all.
             if let Type::Message(name) = field.ty
                 && let Some(inner) = find(name)
             {
-                walk(map, inner);
+                walk(map, inner, keep_empty);
             }
             continue;
         }
         if let Some(value) = map.get_mut(field.name) {
-            walk_parts(value, &field.ty);
-            if value.is_null() || omitted(field, value) {
+            walk_parts(value, &field.ty, keep_empty);
+            let kept = keep_empty && matches!(field.ty, Type::List(_) | Type::Map(_));
+            if value.is_null() || (!kept && omitted(field, value)) {
                 map.remove(field.name);
             }
         }
@@ -36,15 +84,15 @@ fn walk(map: &mut Map<String, Value>, of: &'static Struct) {
     }
 }
 
-fn walk_parts(value: &mut Value, ty: &Type) {
+fn walk_parts(value: &mut Value, ty: &Type, keep_empty: bool) {
     match (ty, value) {
         (Type::Message(name), Value::Object(map)) => {
             if let Some(inner) = find(name) {
-                walk(map, inner);
+                walk(map, inner, keep_empty);
             }
         }
-        (Type::List(item), Value::Array(list)) => list.iter_mut().for_each(|element| walk_parts(element, item)),
-        (Type::Map(item), Value::Object(map)) => map.values_mut().for_each(|element| walk_parts(element, item)),
+        (Type::List(item), Value::Array(list)) => list.iter_mut().for_each(|element| walk_parts(element, item, keep_empty)),
+        (Type::Map(item), Value::Object(map)) => map.values_mut().for_each(|element| walk_parts(element, item, keep_empty)),
         _ => {}
     }
 }
@@ -82,7 +130,7 @@ fn is_empty_list(field: &Field, value: &Value) -> bool {
 }
 
 /// Whether Go leaves the field out: an empty value that is not behind a pointer.
-fn omitted(field: &Field, value: &Value) -> bool {
+pub(super) fn omitted(field: &Field, value: &Value) -> bool {
     if !(field.omit_empty || field.omit_zero) || field.pointer {
         return false;
     }
@@ -111,7 +159,7 @@ fn written_anyway(field: &Field) -> Option<Value> {
         Type::Message(name) => {
             let mut map = Map::new();
             if let Some(inner) = find(name) {
-                walk(&mut map, inner);
+                walk(&mut map, inner, false);
             }
             return Some(Value::Object(map));
         }

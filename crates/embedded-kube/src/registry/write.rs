@@ -59,7 +59,10 @@ impl Registry {
             meta::prepare_create(self, resource, &mut object);
             // Who sent the object owns its defaults, but not what the server decides after that.
             if !applied {
-                fields::track(self, resource, None, &mut object, Part::Main, options);
+                let mut sent = object.clone();
+                strategy::drop_empty(resource, &mut sent);
+                fields::track(self, resource, None, &mut sent, Part::Main, options);
+                fields::copy_managers(&sent, &mut object);
             }
             let by = (options.dry_run, &options.sender);
             let request = Request::new(self, resource, Operation::Create, (namespace, &name), by);
@@ -70,6 +73,7 @@ impl Registry {
                 strategy::share_labels(resource, &mut object);
             }
             let notes = strategy::validate(resource, &object, None, Part::Main)?;
+            strategy::drop_empty(resource, &mut object);
             let request = Request::new(self, resource, Operation::Create, (namespace, object.name()), by);
             let said =
                 admission::check(&request, Objects { new: Some(&object), old: None }, answers).map_err(|status| status.warned(&notes))?;
@@ -330,6 +334,8 @@ impl Registry {
         sent.iter_mut().for_each(|sent| strategy::as_sent(resource, sent));
         strategy::prepare_update(self, resource, old, &mut new, part)?;
         let mut warnings = strategy::validate(resource, &new, Some(old), part)?;
+        strategy::drop_empty(resource, &mut new);
+        sent.iter_mut().for_each(|sent| strategy::drop_empty(resource, sent));
         if whole {
             let said = admission::check(&request, Objects { new: Some(&new), old: Some(old) }, answers);
             warnings.extend(said.map_err(|status| status.warned(&warnings))?);

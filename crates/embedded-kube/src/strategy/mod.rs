@@ -74,16 +74,11 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
         findings.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
         *object = Object::from_value(value).map_err(|e| e.to_string())?;
     }
-    // An empty list resets the managers, which is not the same as to say nothing of them.
-    let no_managers = object.metadata("managedFields").filter(|m| m.as_array().is_some_and(Vec::is_empty)).cloned();
     if let Some(of) = gotypes::of(&resource.gvk()).filter(|_| resource.custom.is_none()) {
         if options.keep_nulls {
             gotypes::cut_numbers(&mut object.0, of);
         }
-        gotypes::normalize(&mut object.0, of)?;
-    }
-    if let Some(none) = no_managers {
-        object.metadata_mut().insert("managedFields".into(), none);
+        gotypes::read_into(&mut object.0, of)?;
     }
     judge(findings, options)
 }
@@ -118,13 +113,24 @@ fn not_handled(resource: &Resource, why: &str) -> Status {
     Status::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
 }
 
-/// Reads a built-in object into Go types and writes it again, so to speak.
-fn go_round_trip(resource: &Resource, object: &mut Object) -> Result<(), Status> {
+/// What Go writes of a built-in object: lists and maps without anything in them only matter until then.
+pub fn drop_empty(resource: &Resource, object: &mut Object) {
+    let Some(of) = gotypes::of(&resource.gvk()).filter(|_| resource.custom.is_none()) else { return };
+    // An empty list resets the managers, which is not the same as to say nothing of them.
+    let managers = object.metadata("managedFields").cloned();
+    gotypes::drop_empty(&mut object.0, of);
+    if let Some(managers) = managers {
+        object.metadata_mut().insert("managedFields".into(), managers);
+    }
+}
+
+/// Reads a built-in object with what the server decided into Go types.
+fn read_again(resource: &Resource, object: &mut Object) -> Result<(), Status> {
     if resource.custom.is_some() {
         return Ok(());
     }
     match gotypes::of(&resource.gvk()) {
-        Some(of) => gotypes::normalize(&mut object.0, of).map_err(|e| not_handled(resource, &e.to_string())),
+        Some(of) => gotypes::read_into(&mut object.0, of).map_err(|e| not_handled(resource, &e.to_string())),
         None => Ok(()),
     }
 }
@@ -200,7 +206,7 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
         "batch/jobs" => defaults::job_selector(object),
         _ => {}
     }
-    go_round_trip(resource, object)
+    read_again(resource, object)
 }
 
 /// A Job without labels has those of its pods, also the ones that it got to tell its pods apart.
@@ -339,6 +345,12 @@ pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part
     {
         return Err(Status::invalid(&object.gvk().group, object.kind(), object.name(), vec![cause]));
     }
+    // Only what differs by more than by having nothing in it is a change.
+    let shared = old.filter(|_| resource.custom.is_none()).cloned().map(|mut old| {
+        gotypes::of(&resource.gvk()).into_iter().for_each(|of| gotypes::share_empty(&object.0, &mut old.0, of));
+        old
+    });
+    let old = shared.as_ref().or(old);
     let mut causes = match old {
         Some(old) if part.is_piece() => parts::check(part, object, old),
         _ => validate::check(resource, object, old, part),

@@ -41,6 +41,15 @@ fn set_text(map: &mut Map<String, Value>, key: &str, value: &str) {
     set(map, key, value);
 }
 
+/// Like [`set`], also over a list or map without anything in it.
+fn set_content(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
+    let nothing = |v: &Value| v.as_array().is_some_and(Vec::is_empty) || v.as_object().is_some_and(Map::is_empty);
+    if map.get(key).is_some_and(nothing) {
+        map.remove(key);
+    }
+    set(map, key, value);
+}
+
 fn is(map: &Map<String, Value>, key: &str, word: &str) -> bool {
     map.get(key).and_then(Value::as_str) == Some(word)
 }
@@ -94,7 +103,7 @@ pub fn apply(table: &str, object: &mut Object) {
             let spec = spec(object);
             set(spec, "minReplicas", 1);
             let target = json!({"type": "Utilization", "averageUtilization": 80});
-            set(spec, "metrics", json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
+            set_content(spec, "metrics", json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
             if let Some(behavior) = map_at(spec, "behavior") {
                 scaling_rules(behavior);
             }
@@ -226,9 +235,7 @@ fn csi_driver(spec: &mut Map<String, Value>) {
         set(spec, field, false);
     }
     set(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
-    if spec.get("volumeLifecycleModes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
-        spec.insert("volumeLifecycleModes".into(), json!(["Persistent"]));
-    }
+    set_content(spec, "volumeLifecycleModes", json!(["Persistent"]));
 }
 
 fn network_policy(spec: &mut Map<String, Value>) {
@@ -238,9 +245,7 @@ fn network_policy(spec: &mut Map<String, Value>) {
         }
     }
     let has_egress = spec.get("egress").and_then(Value::as_array).is_some_and(|l| !l.is_empty());
-    if spec.get("policyTypes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
-        spec.insert("policyTypes".into(), if has_egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
-    }
+    set_content(spec, "policyTypes", if has_egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
 }
 
 fn binding(object: &mut Object) {

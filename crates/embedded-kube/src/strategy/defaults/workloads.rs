@@ -1,6 +1,6 @@
 //! Defaults of the kinds that make pods.
 
-use super::{each, is, map_at, pod, set, set_text};
+use super::{each, is, map_at, pod, set, set_content, set_text};
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
@@ -38,11 +38,15 @@ pub fn replica_set(spec: &mut Fields) {
 
 pub fn replication_controller(object: &mut Object) {
     let labels = object.pointer("/spec/template/metadata/labels").cloned();
-    if let Some(labels) = labels {
-        set(map_entry(&mut object.0, "spec"), "selector", labels.clone());
-        set(object.metadata_mut(), "labels", labels);
+    if let Some(labels) = labels.filter(has_content) {
+        set_content(map_entry(&mut object.0, "spec"), "selector", labels.clone());
+        set_content(object.metadata_mut(), "labels", labels);
     }
     replica_set(map_entry(&mut object.0, "spec"));
+}
+
+fn has_content(labels: &Value) -> bool {
+    labels.as_object().is_some_and(|labels| !labels.is_empty())
 }
 
 pub fn stateful_set(spec: &mut Fields) {
@@ -116,8 +120,8 @@ pub fn job(object: &mut Object) {
     failure_conditions(spec);
     template(spec);
     let labels = object.pointer("/spec/template/metadata/labels").cloned();
-    if let Some(labels) = labels.filter(|l| l.as_object().is_some_and(|m| !m.is_empty())) {
-        set(object.metadata_mut(), "labels", labels);
+    if let Some(labels) = labels.filter(has_content) {
+        set_content(object.metadata_mut(), "labels", labels);
     }
 }
 

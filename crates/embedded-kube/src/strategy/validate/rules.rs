@@ -127,10 +127,9 @@ impl<'v> At<'v> {
         }
     }
 
-    /// Whether an update changes it. Absent and empty are the same.
+    /// Whether an update changes it.
     pub fn is_changed(&self) -> bool {
-        let empty = |v: &Value| At::new(v, "").is_empty();
-        self.old.is_some_and(|old| old != self.value && !(empty(old) && empty(self.value)))
+        self.old.is_some_and(|old| old != self.value)
     }
 
     pub fn required(&self, detail: &str) -> Cause {
