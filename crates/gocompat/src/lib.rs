@@ -1,7 +1,8 @@
 //! The Go formats that users already write, read and printed as the Go libraries do, byte for byte.
 //!
 //! Main entry points: [`yaml`] (sigs.k8s.io/yaml, both ways), [`json`] (encoding/json), [`glob`] (gobwas/glob), [`cron`]
-//! (robfig/cron), [`duration`] (time.Duration), [`semver`] (Masterminds/semver) and [`strvals`] (Helm's `--set`).
+//! (robfig/cron), [`duration`] (time.Duration), [`template`] (text/template), [`semver`] (Masterminds/semver) and [`strvals`]
+//! (Helm's `--set`).
 //! Pure, and it knows no Kubernetes word: it must not learn what an object, a manifest or an Application is.
 
 pub mod cron;
@@ -10,5 +11,6 @@ pub mod glob;
 pub mod json;
 pub mod semver;
 pub mod strvals;
+pub mod template;
 pub mod text;
 pub mod yaml;

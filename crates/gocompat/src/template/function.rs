@@ -1,0 +1,261 @@
+//! How functions are registered and called.
+//!
+//! Main types: [`Functions`] (the table a template is parsed against), [`Function`] (the types of its parameters and its body) and
+//! [`Call`] (what a body sees). The executor counts and checks arguments against the types as Go's does, so a body gets what it declared.
+//! A body that wants templates executed, such as `include`, does not call the executor: it answers with a [`Run`] and what to do with the
+//! outcome, so nesting costs no native stack.
+
+use super::budget::Budget;
+use super::error::Error;
+use super::set::TemplateSet;
+use super::types::Type;
+use super::value::{List, Map, Str, Value};
+use std::{any::Any, borrow::Cow, collections::HashMap, sync::Arc};
+
+/// A function or method that templates can call.
+#[derive(Clone, Copy)]
+pub struct Function {
+    pub(super) params: &'static [Type],
+    pub(super) variadic: bool,
+    pub(super) body: Body,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Body {
+    Plain(fn(&mut Call<'_>) -> Result<Value, Error>),
+    Run(fn(&mut Call<'_>) -> Result<Run, Error>),
+    And,
+    Or,
+    /// `call`, which needs the words of its first argument.
+    Invoke,
+}
+
+impl Function {
+    /// A function with these parameters.
+    pub const fn new(params: &'static [Type], body: fn(&mut Call<'_>) -> Result<Value, Error>) -> Self {
+        Self { params, variadic: false, body: Body::Plain(body) }
+    }
+
+    /// A function of which the last parameter may come any number of times.
+    pub const fn variadic(params: &'static [Type], body: fn(&mut Call<'_>) -> Result<Value, Error>) -> Self {
+        Self { params, variadic: true, body: Body::Plain(body) }
+    }
+
+    /// A function that has templates executed.
+    pub const fn running(params: &'static [Type], body: fn(&mut Call<'_>) -> Result<Run, Error>) -> Self {
+        Self { params, variadic: false, body: Body::Run(body) }
+    }
+
+    /// Parameters that must be there.
+    pub(super) fn fixed(&self) -> usize {
+        self.params.len() - usize::from(self.variadic)
+    }
+
+    /// The type that argument `index` must have.
+    pub(super) fn param(&self, index: usize) -> Type {
+        self.params.get(index).or(self.params.last()).copied().unwrap_or(Type::Any)
+    }
+
+    /// What Go says when the number of arguments is wrong. `written` leaves out the value that comes down the pipeline.
+    pub(super) fn arity(&self, name: &str, written: usize, piped: bool) -> Result<(), String> {
+        let count = written + usize::from(piped);
+        if self.variadic && count < self.fixed() {
+            return Err(format!("wrong number of args for {name}: want at least {} got {written}", self.fixed()));
+        }
+        if !self.variadic && count != self.params.len() {
+            return Err(format!("wrong number of args for {name}: want {} got {count}", self.params.len()));
+        }
+        Ok(())
+    }
+}
+
+/// What a body asks for: a template executed with a value, and its output turned into the function's result.
+pub struct Run {
+    pub templates: Arc<TemplateSet>,
+    pub name: Str,
+    pub data: Value,
+    pub then: Then,
+}
+
+/// Gets the host and the output, or the error, of the template.
+pub type Then = Box<dyn FnOnce(&mut dyn Any, Result<Vec<u8>, Error>) -> Result<Value, Error>>;
+
+/// A value and whether it still is inside an `interface {}`, which only error texts show. Nil outside of one is no value at all.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slot {
+    pub value: Value,
+    pub boxed: bool,
+}
+
+impl Slot {
+    pub fn new(value: Value) -> Self {
+        Self { value, boxed: false }
+    }
+
+    /// As an element of a map, list or struct of this type.
+    pub fn element(value: Value, of: Type) -> Self {
+        Self { value, boxed: of == Type::Any }
+    }
+
+    /// Whether it is Go's invalid value.
+    pub fn is_invalid(&self) -> bool {
+        !self.boxed && matches!(self.value, Value::Nil)
+    }
+
+    /// The type a reflection sees.
+    pub fn static_type(&self) -> Type {
+        if self.boxed { Type::Any } else { self.value.go_type() }
+    }
+}
+
+/// A call, as the body sees it.
+pub struct Call<'a> {
+    pub(super) args: &'a mut [Slot],
+    pub(super) receiver: Value,
+    pub(super) host: &'a mut dyn Any,
+    pub(super) budget: &'a Budget,
+    pub(super) templates: &'a Arc<TemplateSet>,
+}
+
+impl Call<'_> {
+    /// How many arguments there are.
+    pub fn len(&self) -> usize {
+        self.args.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.args.is_empty()
+    }
+
+    /// An argument; nil where there is none.
+    pub fn arg(&self, index: usize) -> &Value {
+        self.args.get(index).map_or(&Value::Nil, |slot| &slot.value)
+    }
+
+    /// The arguments from an index on.
+    pub fn rest(&self, from: usize) -> impl Iterator<Item = &Value> {
+        self.args.iter().skip(from).map(|slot| &slot.value)
+    }
+
+    /// Moves an argument out.
+    pub fn take(&mut self, index: usize) -> Value {
+        self.args.get_mut(index).map(|slot| std::mem::take(&mut slot.value)).unwrap_or_default()
+    }
+
+    /// An argument declared as a string.
+    pub fn string(&self, index: usize) -> Result<&Str, Error> {
+        match self.arg(index) {
+            Value::String(s) => Ok(s),
+            other => Err(mismatch(index, other)),
+        }
+    }
+
+    /// An argument declared as a string; what is not UTF-8 is replaced.
+    pub fn text(&self, index: usize) -> Result<Cow<'_, str>, Error> {
+        self.string(index).map(Str::to_str)
+    }
+
+    /// An argument declared as a number of an integer type.
+    pub fn integer(&self, index: usize) -> Result<i64, Error> {
+        match self.arg(index) {
+            Value::Int(_, i) => Ok(*i),
+            other => Err(mismatch(index, other)),
+        }
+    }
+
+    /// An argument declared as a float64.
+    pub fn float(&self, index: usize) -> Result<f64, Error> {
+        match self.arg(index) {
+            Value::Float(f) => Ok(*f),
+            other => Err(mismatch(index, other)),
+        }
+    }
+
+    /// An argument declared as a bool.
+    pub fn boolean(&self, index: usize) -> Result<bool, Error> {
+        match self.arg(index) {
+            Value::Bool(b) => Ok(*b),
+            other => Err(mismatch(index, other)),
+        }
+    }
+
+    /// An argument declared as a map.
+    pub fn map(&self, index: usize) -> Result<&Map, Error> {
+        match self.arg(index) {
+            Value::Map(map) => Ok(map),
+            other => Err(mismatch(index, other)),
+        }
+    }
+
+    /// An argument declared as a slice.
+    pub fn list(&self, index: usize) -> Result<&List, Error> {
+        match self.arg(index) {
+            Value::List(list) => Ok(list),
+            other => Err(mismatch(index, other)),
+        }
+    }
+
+    /// The object whose method this is; nil for a function.
+    pub fn receiver(&self) -> &Value {
+        &self.receiver
+    }
+
+    /// What the caller of the executor passed for its functions.
+    pub fn host<T: 'static>(&mut self) -> Result<&mut T, Error> {
+        self.host.downcast_mut().ok_or_else(|| Error::function("this function is not available here"))
+    }
+
+    pub fn budget(&self) -> &Budget {
+        self.budget
+    }
+
+    /// The templates that the calling template sees.
+    pub fn templates(&self) -> &Arc<TemplateSet> {
+        self.templates
+    }
+}
+
+fn mismatch(index: usize, found: &Value) -> Error {
+    Error::function(format!("argument {}: unexpected {}", index + 1, found.go_type()))
+}
+
+/// The functions that templates know, by name. A later one of the same name replaces the earlier.
+#[derive(Clone)]
+pub struct Functions {
+    names: HashMap<String, u32>,
+    list: Vec<Function>,
+}
+
+impl Functions {
+    /// Those of text/template itself.
+    pub fn builtins() -> Self {
+        let mut functions = Self { names: HashMap::new(), list: Vec::new() };
+        functions.extend(super::builtin::TABLE.iter().copied());
+        functions
+    }
+
+    pub fn insert(&mut self, name: &str, function: Function) {
+        let index = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.list.push(function);
+        self.names.insert(name.to_owned(), index);
+    }
+
+    pub fn contains(&self, name: &str) -> bool {
+        self.names.contains_key(name)
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<u32> {
+        self.names.get(name).copied()
+    }
+
+    /// The function of an index that [`Functions::find`] gave.
+    pub(super) fn get(&self, index: u32) -> Function {
+        self.list[index as usize]
+    }
+}
+
+impl<'a> Extend<(&'a str, Function)> for Functions {
+    fn extend<I: IntoIterator<Item = (&'a str, Function)>>(&mut self, functions: I) {
+        functions.into_iter().for_each(|(name, function)| self.insert(name, function));
+    }
+}

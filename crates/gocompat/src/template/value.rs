@@ -1,0 +1,261 @@
+//! What templates work on: Go's dynamic values.
+//!
+//! Main type: [`Value`]. Cloning one is cheap: lists and maps are handles to shared, mutable content, as in Go, so what `set` changes is
+//! seen through every handle. Strings are bytes, because Go's are. Values belong to one render and one thread.
+
+use super::function::Function;
+use super::types::{BYTES, IntKind, LIST, MAP, STRINGS, Type, UintKind};
+use std::{borrow::Cow, fmt, rc::Rc, sync::Arc};
+
+pub use super::shared::{List, Map, NilMap};
+
+/// A value, as an `interface {}` holds it.
+#[derive(Clone, Default)]
+pub enum Value {
+    /// `nil` without a type.
+    #[default]
+    Nil,
+    Bool(bool),
+    Int(IntKind, i64),
+    Uint(UintKind, u64),
+    Float(f64),
+    Complex(f64, f64),
+    String(Str),
+    /// `[]uint8`, which nothing changes in place.
+    Bytes(Str),
+    List(List),
+    Map(Map),
+    Object(Rc<dyn Object>),
+}
+
+/// A struct, or a value of a defined type with methods, such as `.Files`.
+pub trait Object {
+    /// Its type, as `%T` and error texts name it: `*common.Capabilities`.
+    fn go_type(&self) -> Type;
+
+    /// The value below the defined type, for ranging, indexing and printing; `None` for a struct.
+    fn underlying(&self) -> Option<Value> {
+        None
+    }
+
+    /// The exported fields of a struct, in order.
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        Vec::new()
+    }
+
+    /// One exported field of a struct.
+    fn field(&self, name: &str) -> Option<Value> {
+        self.fields().into_iter().find_map(|(own, value)| (own == name).then_some(value))
+    }
+
+    /// A method; its body finds this object with `Call::receiver`.
+    fn method(&self, _name: &str) -> Option<&'static Function> {
+        None
+    }
+
+    /// What its `String` or `Error` method answers, when it has one.
+    fn text(&self) -> Option<String> {
+        None
+    }
+
+    /// The concrete object, for functions that take it apart.
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// A Go string: bytes that are nearly always UTF-8. Ordered by bytes, as Go orders strings.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Str(Arc<[u8]>);
+
+impl Str {
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The text; bytes that are not UTF-8 are replaced.
+    pub fn to_str(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Default for Str {
+    fn default() -> Self {
+        Self(Arc::from(&b""[..]))
+    }
+}
+
+impl AsRef<[u8]> for Str {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl std::borrow::Borrow<[u8]> for Str {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&[u8]> for Str {
+    fn from(bytes: &[u8]) -> Self {
+        Self(Arc::from(bytes))
+    }
+}
+
+impl From<&str> for Str {
+    fn from(text: &str) -> Self {
+        Self(Arc::from(text.as_bytes()))
+    }
+}
+
+impl From<String> for Str {
+    fn from(text: String) -> Self {
+        Self(Arc::from(text.into_bytes()))
+    }
+}
+
+impl From<Vec<u8>> for Str {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Arc::from(bytes))
+    }
+}
+
+impl fmt::Debug for Str {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_str(), f)
+    }
+}
+
+impl Value {
+    /// An `int`.
+    pub fn int(number: impl TryInto<i64>) -> Self {
+        Value::Int(IntKind::Int, number.try_into().unwrap_or(i64::MAX))
+    }
+
+    /// An `int64`.
+    pub fn int64(number: i64) -> Self {
+        Value::Int(IntKind::Int64, number)
+    }
+
+    /// A `[]string`.
+    pub fn strings<S: Into<Str>>(items: impl IntoIterator<Item = S>) -> Self {
+        Value::List(List::of(STRINGS, items.into_iter().map(|s| Value::String(s.into())).collect()))
+    }
+
+    /// The type; `interface {}` for nil.
+    pub fn go_type(&self) -> Type {
+        match self {
+            Value::Nil => Type::Any,
+            Value::Bool(_) => Type::Bool,
+            Value::Int(kind, _) => Type::Int(*kind),
+            Value::Uint(kind, _) => Type::Uint(*kind),
+            Value::Float(_) => Type::Float64,
+            Value::Complex(..) => Type::Complex128,
+            Value::String(_) => Type::String,
+            Value::Bytes(_) => BYTES,
+            Value::List(list) => list.go_type(),
+            Value::Map(map) => map.go_type(),
+            Value::Object(object) => object.go_type(),
+        }
+    }
+
+    /// The value below a defined type with methods; itself for everything else.
+    pub fn underlying(&self) -> Cow<'_, Value> {
+        match self {
+            Value::Object(object) => object.underlying().map_or(Cow::Borrowed(self), Cow::Owned),
+            _ => Cow::Borrowed(self),
+        }
+    }
+
+    /// Whether `if` takes it for true.
+    pub fn truth(&self) -> bool {
+        match self {
+            Value::Nil => false,
+            Value::Bool(b) => *b,
+            Value::Int(_, i) => *i != 0,
+            Value::Uint(_, u) => *u != 0,
+            Value::Float(f) => *f != 0.0,
+            Value::Complex(re, im) => *re != 0.0 || *im != 0.0,
+            Value::String(s) | Value::Bytes(s) => !s.is_empty(),
+            Value::List(list) => !list.is_empty(),
+            Value::Map(map) => !map.is_empty(),
+            Value::Object(object) => object.underlying().is_none_or(|v| v.truth()),
+        }
+    }
+
+    /// The value of a JSON document as Go decodes it into `interface {}`: every number is a float64.
+    pub fn from_json(json: &serde_json::Value) -> Self {
+        match json {
+            serde_json::Value::Null => Value::Nil,
+            serde_json::Value::Bool(b) => Value::Bool(*b),
+            serde_json::Value::Number(n) => Value::Float(n.as_f64().unwrap_or(f64::NAN)),
+            serde_json::Value::String(s) => Value::from(s.as_str()),
+            serde_json::Value::Array(items) => Value::List(List::of(LIST, items.iter().map(Value::from_json).collect())),
+            serde_json::Value::Object(members) => {
+                Value::Map(Map::of(MAP, members.iter().map(|(k, v)| (Str::from(k.as_str()), Value::from_json(v)))))
+            }
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Value::String(Str::from(text))
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Value::String(Str::from(text))
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Value::Bool(value)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Value::Float(value)
+    }
+}
+
+impl From<Map> for Value {
+    fn from(map: Map) -> Self {
+        Value::Map(map)
+    }
+}
+
+impl From<List> for Value {
+    fn from(list: List) -> Self {
+        Value::List(list)
+    }
+}
+
+/// Only the outermost level: content may be deep, or hold itself.
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Nil => f.write_str("nil"),
+            Value::Bool(b) => write!(f, "{b}"),
+            Value::Int(_, i) => write!(f, "{}({i})", self.go_type()),
+            Value::Uint(_, u) => write!(f, "{}({u})", self.go_type()),
+            Value::Float(x) => write!(f, "float64({x})"),
+            Value::Complex(re, im) => write!(f, "complex128({re}, {im})"),
+            Value::String(s) => write!(f, "{s:?}"),
+            Value::Bytes(s) => write!(f, "[]byte({s:?})"),
+            Value::List(list) => write!(f, "{}(len {})", list.go_type(), list.len()),
+            Value::Map(map) => write!(f, "{}(len {})", map.go_type(), map.len()),
+            Value::Object(object) => write!(f, "{}", object.go_type()),
+        }
+    }
+}
