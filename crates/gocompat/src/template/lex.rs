@@ -3,7 +3,8 @@
 //! Main type: [`Lexer`]. It works on demand, because whether a space is a token depends on being inside an action.
 
 use super::format::quote::quote;
-use super::unicode::{decode, is_digit, is_letter, is_print};
+use super::unicode::{decode, is_digit, is_letter};
+use crate::text::is_print;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

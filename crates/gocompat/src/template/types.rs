@@ -2,7 +2,7 @@
 //!
 //! Main type: [`Type`]. Everything is known when the program is built, so a type is a small copyable value.
 
-use super::value::{List, Map, Str, Value};
+use super::value::{List, Map, Value};
 use std::fmt;
 
 /// The signed kinds.
@@ -110,7 +110,6 @@ impl Type {
             Some(Type::Float64) => Value::Float(0.0),
             Some(Type::Complex128) => Value::Complex(0.0, 0.0),
             Some(Type::String) => Value::from(""),
-            Some(BYTES) => Value::Bytes(Str::default()),
             Some(Type::Slice(_)) => Value::List(List::nil(self)),
             Some(Type::Map(_)) => Value::Map(Map::nil(self)),
         }

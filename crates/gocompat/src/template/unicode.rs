@@ -1,6 +1,6 @@
 //! Runes as Go decodes and classifies them.
 //!
-//! Main functions: [`decode`], [`is_letter`], [`is_digit`] and [`is_print`].
+//! Main functions: [`decode`], [`is_letter`] and [`is_digit`]. What can be printed, `crate::text` knows.
 
 use regex::Regex;
 use std::sync::LazyLock;
@@ -43,12 +43,6 @@ pub fn is_letter(c: char) -> bool {
 pub fn is_digit(c: char) -> bool {
     static DIGIT: LazyLock<Regex> = LazyLock::new(|| class(r"^\p{Nd}"));
     if c.is_ascii() { c.is_ascii_digit() } else { matches(&DIGIT, c) }
-}
-
-/// `unicode.IsPrint`
-pub fn is_print(c: char) -> bool {
-    static PRINT: LazyLock<Regex> = LazyLock::new(|| class(r"^[\p{L}\p{M}\p{N}\p{P}\p{S}]"));
-    if c.is_ascii() { (' '..='~').contains(&c) } else { matches(&PRINT, c) }
 }
 
 fn class(pattern: &str) -> Regex {

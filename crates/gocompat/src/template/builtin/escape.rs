@@ -3,9 +3,10 @@
 use super::super::error::Error;
 use super::super::format::sprint;
 use super::super::function::Call;
-use super::super::unicode::{decode, is_print};
+use super::super::unicode::decode;
 use super::super::value::Value;
 use super::text;
+use crate::text::is_print;
 
 /// The arguments as text; nothing at all reads `<no value>`.
 fn joined(call: &Call<'_>) -> Result<Vec<u8>, Error> {

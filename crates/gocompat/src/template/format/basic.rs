@@ -2,9 +2,10 @@
 //!
 //! Main type: [`Plain`], the part of a printer that knows nothing of values.
 
-use super::super::unicode::{count, decode, is_print};
+use super::super::unicode::{count, decode};
 use super::float::format_float;
 use super::quote::{can_backquote, quote, quote_rune};
+use crate::text::is_print;
 
 /// The flags of one verb.
 #[derive(Clone, Copy, Default)]

@@ -106,6 +106,7 @@ impl Printer {
             ('p', _) => self.pointer(value, 'p')?,
             ('w', Value::List(_) | Value::Map(_) | Value::Object(_)) => self.bad_verb(value, verb)?,
             (_, Value::Bytes(bytes)) => self.bytes(value, bytes, verb, "[]byte")?,
+            (_, Value::List(list)) if list.go_type() == BYTES => self.no_bytes(value, verb)?,
             (_, Value::Object(object)) if object.underlying().is_none() && !self.by_method(object.as_ref(), verb)? => {
                 // Structs are held by pointer.
                 if object.go_type().to_string().starts_with('*') {
@@ -168,6 +169,7 @@ impl Printer {
                     self.sequence(BYTES, &items, verb)
                 }
             },
+            Value::List(list) if list.go_type() == BYTES && matches!(verb, 's' | 'q' | 'x' | 'X') => self.no_bytes(value, verb),
             Value::List(list) if self.plain.flags.sharp_v && list.is_nil() => self.nil_of(list.go_type()),
             Value::List(list) => self.sequence(list.go_type(), &list.items(), verb),
             Value::Map(map) if self.plain.flags.sharp_v && map.is_nil() => self.nil_of(map.go_type()),
@@ -350,6 +352,16 @@ impl Printer {
             'X' => self.plain.hex(bytes.as_bytes(), true),
             'q' => self.plain.quoted(bytes.as_bytes()),
             _ => return self.value(value, verb),
+        }
+        Ok(())
+    }
+
+    /// Nil bytes, which are a list here.
+    fn no_bytes(&mut self, value: &Value, verb: char) -> Result<(), Error> {
+        match verb {
+            'v' | 'd' if self.plain.flags.sharp_v => self.plain.write("[]byte(nil)"),
+            'v' | 'd' | 's' | 'x' | 'X' | 'q' => return self.bytes(value, &Str::default(), verb, "[]byte"),
+            _ => self.plain.write("[]"),
         }
         Ok(())
     }

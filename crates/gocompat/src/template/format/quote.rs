@@ -2,7 +2,8 @@
 //!
 //! Main functions: [`quote`], [`quote_rune`] and [`unquote`].
 
-use super::super::unicode::{decode, is_print};
+use super::super::unicode::decode;
+use crate::text::is_print;
 
 /// `strconv.Quote`, or `QuoteToASCII`.
 pub fn quote(text: &[u8], ascii: bool) -> Vec<u8> {
