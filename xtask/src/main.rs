@@ -7,6 +7,7 @@ mod conformance;
 mod crds;
 mod differential;
 mod fuzz;
+mod parity;
 mod tidy;
 
 use clap::{Parser, Subcommand};
@@ -33,6 +34,9 @@ enum Task {
     },
     /// Run recorded cases of the programs that Tiphys agrees with, one line a suite
     Conformance(conformance::Conformance),
+    /// Give the real program and ours the same generated inputs, and report what differs
+    #[command(subcommand)]
+    Parity(parity::Parity),
     /// Play random scripts on a real API server and on the embedded one, and group what differs
     Differential(differential::DifferentialArgs),
     /// Run mutated inputs through the parsers of outside content
@@ -58,6 +62,7 @@ fn main() -> anyhow::Result<()> {
         Task::Baseline { only } => baseline::run(&root(), only.as_deref()),
         Task::Tidy => tidy::run(&root()),
         Task::Conformance(args) => conformance::run(&root(), &args),
+        Task::Parity(parity) => parity::run(&root(), &parity),
         Task::Fuzz(args) => fuzz::run(&args),
         Task::Codegen { args } => codegen::run(&args),
         Task::Crds { check } => crds::run(&root(), check),

@@ -1,0 +1,18 @@
+//! `cargo xtask parity`: what the real programs and we make of the same inputs, now, in numbers one likes.
+
+mod template;
+
+use clap::Subcommand;
+use std::path::Path;
+
+#[derive(Subcommand)]
+pub enum Parity {
+    /// Random templates, executed by Go's text/template and by ours
+    Template(template::Args),
+}
+
+pub fn run(root: &Path, parity: &Parity) -> anyhow::Result<()> {
+    match parity {
+        Parity::Template(args) => template::run(root, args),
+    }
+}

@@ -1,0 +1,53 @@
+//! Random templates and values: output and error texts of Go's text/template against ours.
+//!
+//! Main function: [`run`]. The generator is that of the committed baseline (crates/gocompat/tests/baseline/generate/template); the same count
+//! and seed make the same templates. Replaying is the code of the test.
+
+use anyhow::{Context, bail};
+use std::{collections::BTreeMap, path::Path, process::Command};
+
+#[path = "../../../crates/gocompat/tests/template/replay.rs"]
+mod replay;
+#[path = "../../../crates/gocompat/tests/template/world.rs"]
+mod world;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// How many templates
+    #[arg(long, default_value_t = 100_000)]
+    count: u64,
+    /// Another seed, other templates
+    #[arg(long, default_value_t = 2)]
+    seed: u64,
+    /// How many differences to print of each class
+    #[arg(long, default_value_t = 3)]
+    show: usize,
+}
+
+pub fn run(root: &Path, args: &Args) -> anyhow::Result<()> {
+    let mut go = Command::new("go");
+    go.current_dir(root.join("crates/gocompat/tests/baseline/generate/template"));
+    go.args(["run", ".", &args.count.to_string(), &args.seed.to_string()]);
+    let output = go.output().context("go does not start")?;
+    if !output.status.success() {
+        let message: String = String::from_utf8_lossy(&output.stderr).lines().take(5).collect::<Vec<_>>().join("\n");
+        bail!("the generator failed: {message}");
+    }
+    let text = String::from_utf8(output.stdout).context("the generator writes JSON")?;
+    let failures = text.lines().filter(|line| line.contains("\"e\":\"")).count();
+    let (count, classes) = replay::replay(&text);
+    report(count, failures, &classes, args.show)
+}
+
+fn report(count: usize, failures: usize, classes: &BTreeMap<&str, Vec<String>>, show: usize) -> anyhow::Result<()> {
+    let differing: usize = classes.values().map(Vec::len).sum();
+    println!("{count} templates, {failures} of them fail in Go: {} agree, {differing} differ", count - differing);
+    for (class, cases) in classes {
+        println!("{class}: {}", cases.len());
+        cases.iter().take(show).for_each(|case| println!("{case}\n"));
+    }
+    if differing > 0 {
+        bail!("{differing} of {count} differ");
+    }
+    Ok(())
+}
