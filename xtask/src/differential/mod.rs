@@ -90,12 +90,16 @@ pub struct Outcome {
 impl Bench {
     /// Plays a script on both.
     fn outcome(&self, script: &Script) -> anyhow::Result<Outcome> {
-        let first = self.once(script, Patience::default())?;
+        self.outcome_within(script, Patience::default())
+    }
+
+    fn outcome_within(&self, script: &Script, patience: Patience) -> anyhow::Result<Outcome> {
+        let first = self.once(script, patience)?;
         // Events come when they come: a difference in them counts only if it stays when there is more time.
         if !first.differences.iter().any(|d| !d.explained && d.at.starts_with("event")) {
             return Ok(first);
         }
-        self.once(script, Patience { quiet: Duration::from_millis(700), ..Patience::default() })
+        self.once(script, Patience { quiet: Duration::from_millis(700), ..patience })
     }
 
     fn once(&self, script: &Script, patience: Patience) -> anyhow::Result<Outcome> {
@@ -197,7 +201,9 @@ fn smaller(bench: &Bench, example: &Outcome) -> Option<Outcome> {
     script.steps.truncate(first.step + 1);
     let differs = |o: &Outcome| o.differences.iter().any(|d| d.signature == first.signature);
     let mut best = bench.outcome(&script).ok().filter(differs)?;
-    let mut asks = |script: &Script| match bench.outcome(script).ok().filter(differs) {
+    // A smaller script may wait for what no longer comes.
+    let patience = Patience { until: Duration::from_secs(1), ..Patience::default() };
+    let mut asks = |script: &Script| match bench.outcome_within(script, patience).ok().filter(differs) {
         Some(outcome) => {
             best = outcome;
             true

@@ -46,7 +46,7 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { quiet: Duration::from_millis(40), events: Duration::from_millis(1500), until: Duration::from_secs(20) }
+        Self { quiet: Duration::from_millis(40), events: Duration::from_millis(1500), until: Duration::from_secs(8) }
     }
 }
 

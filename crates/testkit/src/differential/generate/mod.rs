@@ -1,16 +1,19 @@
 //! Scripts from a seed: plausible operations on valid objects, some of them damaged. Main function: [`script`].
 
+mod definitions;
 mod mutate;
 mod operations;
 mod patches;
 mod requests;
 pub mod samples;
+mod yaml;
 
 use super::script::{Script, Step};
 use crate::Rng;
 use mutate::{chance, mutate, pick};
 use samples::Kind;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// Which scripts are wanted.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +49,17 @@ pub fn script(seed: u64, wanted: &Wanted) -> Script {
     let number = 1 + rng.below(3);
     let chosen: Vec<Kind> = (0..number).map(|_| pick(&mut rng, &kinds).clone()).collect();
     let http = wanted.areas.iter().any(|a| a == "http");
-    let mut generator = Generator { rng, kinds: chosen, objects: Vec::new(), watches: Vec::new(), steps: Vec::new(), http };
+    let stories = wanted.kinds.is_empty() && kinds.iter().any(|k| k.area == "crd");
+    let mut generator = Generator {
+        rng,
+        kinds: chosen,
+        objects: Vec::new(),
+        generated: BTreeSet::new(),
+        watches: Vec::new(),
+        steps: Vec::new(),
+        http,
+        stories,
+    };
     generator.run();
     Script { about: format!("seed {seed}"), steps: generator.steps }
 }
@@ -64,10 +77,14 @@ struct Generator {
     rng: Rng,
     kinds: Vec<Kind>,
     objects: Vec<Made>,
+    /// Collections that have an object with a generated name; two would stand in any order.
+    generated: BTreeSet<String>,
     watches: Vec<usize>,
     steps: Vec<Step>,
     /// More of what is about the protocol and less about objects.
     http: bool,
+    /// Scripts may make kinds of their own.
+    stories: bool,
 }
 
 impl Generator {
@@ -82,16 +99,27 @@ impl Generator {
                 ..Step::default()
             });
         }
+        let story = self.stories && self.chance(if self.http { 4 } else { 15 });
         let length = 4 + usize::try_from(self.rng.below(18)).unwrap_or_default();
         while self.steps.len() < length {
             self.operation();
+            if story && self.steps.len() >= length / 2 {
+                self.story();
+                break;
+            }
         }
         for watch in std::mem::take(&mut self.watches) {
             self.push(Step { watch: Some(super::script::Watch::Drain(watch)), ..Step::default() });
         }
     }
 
-    fn push(&mut self, step: Step) -> usize {
+    fn push(&mut self, mut step: Step) -> usize {
+        let written = matches!(step.method.as_str(), "POST" | "PUT") && step.content_type.is_empty() && step.until.is_none();
+        // What a script leaves in the cluster is known by its JSON.
+        if written && (step.method == "PUT" || step.path.contains("/namespaces/")) && self.stories && self.chance(5) {
+            step.text = step.body.take().map(|body| yaml::text(&mut self.rng, &body));
+            step.content_type = "application/yaml".into();
+        }
         self.steps.push(step);
         self.steps.len() - 1
     }
@@ -178,6 +206,6 @@ mod tests {
         assert_eq!(script(7, &wanted), script(7, &wanted));
         assert_ne!(script(7, &wanted), script(8, &wanted));
         let lengths: Vec<usize> = (0..200).map(|n| script(n, &wanted).steps.len()).collect();
-        assert!(lengths.iter().all(|l| (4..=30).contains(l)), "{lengths:?}");
+        assert!(lengths.iter().all(|l| (4..=70).contains(l)), "{lengths:?}");
     }
 }

@@ -86,7 +86,7 @@ impl Generator {
         let (mut object, sample) = self.object(&kind, &name);
         let query = self.write_parameters(&kind).text();
         let mut known = true;
-        if kind.name.is_none() && self.chance(6) {
+        if kind.name.is_none() && self.chance(6) && self.generated.insert(kind.everywhere()) {
             known = false;
             let prefix = if kind.cluster { "${ns}-gen-" } else { "gen-" };
             object["metadata"]["generateName"] = prefix.into();
