@@ -112,6 +112,9 @@ fn read_json(path: &Path) -> Result<Value> {
     serde_json::from_slice(&bytes).with_context(|| format!("parsing {}", path.display()))
 }
 
+/// Go structs without a field, which the document does not tell from any map.
+const EMPTY: &[&str] = &["io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus"];
+
 /// Any JSON, which structured merge takes as a whole although the document does not say so.
 const RAW: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 
@@ -123,6 +126,7 @@ fn definitions(document: &Value, version: &str, structs: &Structs) -> Result<Str
         let properties = map.get("properties").and_then(Value::as_object);
         let ty = match properties {
             Some(_) => "o".to_owned(),
+            None if EMPTY.contains(&name.as_str()) => "o".to_owned(),
             None => type_code(name, map)?,
         };
         write!(out, "={}\t{ty}", short_name(name))?;

@@ -36,8 +36,8 @@ const SPECIAL: &[(&str, &str)] = &[
     ("pkg/types.UID", "s"),
     ("pkg/types.NodeName", "s"),
     ("apiextensions/v1.JSON", "R"),
-    ("apiextensions/v1.JSONSchemaPropsOrArray", "R"),
-    ("apiextensions/v1.JSONSchemaPropsOrBool", "R"),
+    ("apiextensions/v1.JSONSchemaPropsOrArray", "J"),
+    ("apiextensions/v1.JSONSchemaPropsOrBool", "K"),
     ("apiextensions/v1.JSONSchemaPropsOrStringArray", "R"),
 ];
 
@@ -69,6 +69,8 @@ impl Sources {
         for line in text.lines() {
             if let Some(name) = line.strip_prefix("type ").and_then(|l| l.strip_suffix(" struct {")) {
                 current = Some(format!("{package}.{name}"));
+                self.structs.entry(format!("{package}.{name}")).or_default();
+            } else if let Some(name) = line.strip_prefix("type ").and_then(|l| l.strip_suffix(" struct{}")) {
                 self.structs.entry(format!("{package}.{name}")).or_default();
             } else if line.starts_with('}') {
                 current = None;
@@ -173,7 +175,6 @@ impl Sources {
             "int32" | "uint32" => return "i".into(),
             "int64" | "int" => return "l".into(),
             "float64" => return "d".into(),
-            "struct{}" => return "R".into(),
             _ => {}
         }
         let full = self.full_name(go_type, package);

@@ -67,6 +67,10 @@ pub enum Type {
     IntOrString,
     /// Any JSON: RawExtension and FieldsV1.
     Raw,
+    /// `items` of a schema.
+    SchemaOrList,
+    /// `additionalProperties` of a schema.
+    SchemaOrBool,
     Message(&'static str),
     List(Box<Type>),
     Map(Box<Type>),
@@ -93,6 +97,8 @@ impl Type {
             "Q" => Self::Quantity,
             "I" => Self::IntOrString,
             "R" | "F" => Self::Raw,
+            "J" => Self::SchemaOrList,
+            "K" => Self::SchemaOrBool,
             message => Self::Message(message),
         }
     }
@@ -123,6 +129,9 @@ fn parse_field(line: &'static str) -> Option<Field> {
     let (pointer, omit_empty, omit_zero, inline) = (flag('p'), flag('o'), flag('z'), flag('n'));
     Some(Field { name, number, pointer, omit_empty, omit_zero, inline, ty: Type::parse(ty), go: words.next() })
 }
+
+/// A schema in a CustomResourceDefinition.
+pub const SCHEMA: &str = "apiextensions/v1.JSONSchemaProps";
 
 /// The struct of that name.
 pub fn find(name: &str) -> Option<&'static Struct> {

@@ -138,7 +138,17 @@ pub(super) fn omitted(field: &Field, value: &Value) -> bool {
         (Type::Message(_), Value::Object(map)) => field.omit_zero && map.is_empty(),
         (Type::List(_) | Type::Map(_), Value::Array(list)) => list.is_empty(),
         (Type::List(_) | Type::Map(_), Value::Object(map)) => map.is_empty(),
-        (Type::Quantity | Type::IntOrString | Type::Time | Type::MicroTime | Type::Raw | Type::Duration, _) => false,
+        (
+            Type::Quantity
+            | Type::IntOrString
+            | Type::Time
+            | Type::MicroTime
+            | Type::Raw
+            | Type::SchemaOrList
+            | Type::SchemaOrBool
+            | Type::Duration,
+            _,
+        ) => false,
         (_, Value::String(text)) => text.is_empty(),
         (_, Value::Bool(b)) => !b,
         (_, Value::Number(n)) => n.as_f64() == Some(0.0),

@@ -1,6 +1,6 @@
 //! An object read as Go's JSON decoder reads it: field by field as they stand, the first misfit reported. Main function: [`read`].
 
-use super::{Field, Struct, Type, find, time};
+use super::{Field, SCHEMA, Struct, Type, find, time};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
@@ -20,6 +20,9 @@ pub enum WrongType {
     },
     #[error("illegal base64 data at input byte {0}")]
     Base64(usize),
+    /// Of a type that reads itself.
+    #[error("{0}")]
+    Own(String),
     #[error("{0}")]
     Quantity(String),
     #[error("{0}")]
@@ -104,7 +107,13 @@ impl Reader {
     fn value(&mut self, value: &mut Value, ty: &Type, at: Place<'_>) -> Result<(), WrongType> {
         match (ty, &mut *value) {
             (Type::Message(name), Value::Object(map)) => return find(name).map_or(Ok(()), |inner| self.object(map, inner, at.path)),
+            (Type::SchemaOrList | Type::SchemaOrBool, Value::Object(_)) => return self.value(value, &Type::Message(SCHEMA), at),
             (Type::List(item), Value::Array(list)) => return self.elements(list.iter_mut(), item, at.element()),
+            (Type::SchemaOrList, Value::Array(list)) => return self.elements(list.iter_mut(), &Type::Message(SCHEMA), at.element()),
+            (Type::SchemaOrList, _) => *value = Value::Null,
+            (Type::SchemaOrBool, Value::Bool(_)) => {}
+            (Type::SchemaOrBool, Value::Array(_)) => drop(self.misfit.get_or_insert(no_schema())),
+            (Type::SchemaOrBool, _) => return Err(no_schema()),
             (Type::Map(item), Value::Object(map)) => return self.elements(map.values_mut(), item, at.element()),
             (Type::Quantity, found) => {
                 let text = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
@@ -166,6 +175,10 @@ impl Reader {
         self.misfit.get_or_insert(misfit);
         Ok(())
     }
+}
+
+fn no_schema() -> WrongType {
+    WrongType::Own("boolean or JSON schema expected".to_owned())
 }
 
 /// The field of that name, and its path: Go names the structs that it is inlined from.

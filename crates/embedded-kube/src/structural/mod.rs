@@ -74,6 +74,8 @@ pub struct Node {
     pub kind: String,
     /// `format` as written.
     pub format: String,
+    /// Formats are checked whether this version of Kubernetes knows them or not, as it does with defaults.
+    pub every_format: bool,
     pub nullable: bool,
     pub int_or_string: bool,
     pub preserve_unknown: bool,
@@ -209,12 +211,17 @@ fn rules(map: &Map<String, Value>) -> Vec<Rule> {
 impl Node {
     /// Reads `openAPIV3Schema`, or any part of it.
     pub fn read(schema: &Value) -> Self {
-        Self::at(schema, 0)
+        Self::at(schema, 0, false)
     }
 
-    fn at(schema: &Value, depth: usize) -> Self {
+    /// The same for the check of a definition's defaults.
+    pub fn for_defaults(schema: &Value) -> Self {
+        Self::at(schema, 0, true)
+    }
+
+    fn at(schema: &Value, depth: usize, every_format: bool) -> Self {
         let Some(map) = schema.as_object().filter(|_| depth <= MAX_DEPTH) else { return Self::default() };
-        let child = |value: &Value| Self::at(value, depth + 1);
+        let child = |value: &Value| Self::at(value, depth + 1, every_format);
         let list =
             |key: &str| -> Vec<Node> { map.get(key).and_then(Value::as_array).map(|l| l.iter().map(child).collect()).unwrap_or_default() };
         let boxed = |key: &str| map.get(key).filter(|v| v.is_object()).map(|v| Box::new(child(v)));
@@ -224,6 +231,7 @@ impl Node {
         let mut node = Self {
             kind: text(map, "type"),
             format: text(map, "format"),
+            every_format,
             nullable: flag(map, "nullable"),
             int_or_string: flag(map, "x-kubernetes-int-or-string"),
             preserve_unknown: flag(map, "x-kubernetes-preserve-unknown-fields"),
@@ -275,6 +283,10 @@ impl Node {
 
     /// The format that is checked: one that this version of Kubernetes knows for the type.
     pub fn checked_format(&self) -> &str {
-        if formats::is_known(if self.int_or_string { "*" } else { &self.kind }, &self.format) { &self.format } else { "" }
+        if self.every_format || formats::is_known(if self.int_or_string { "*" } else { &self.kind }, &self.format) {
+            &self.format
+        } else {
+            ""
+        }
     }
 }

@@ -54,13 +54,14 @@ pub fn fill_in(object: &mut Object) {
 
 /// Brings a schema to the form in which Go writes it: what says nothing is left out, at every level.
 fn tidy(schema: &mut Value, depth: usize) {
-    let (Some(map), Some(of)) = (schema.as_object_mut(), crate::gotypes::find("apiextensions/v1.JSONSchemaProps")) else { return };
+    let (Some(map), Some(of)) = (schema.as_object_mut(), crate::gotypes::find(crate::gotypes::SCHEMA)) else { return };
     if depth > 200 {
         return;
     }
     // What has the wrong type has been refused before.
     let _ = crate::gotypes::normalize(map, of);
-    map.retain(|key, value| !(value.is_null() && matches!(key.as_str(), "default" | "example")));
+    // Below `items` and the like nobody tells of fields that Go does not have.
+    map.retain(|key, value| of.fields.iter().any(|f| f.name == key) && !(value.is_null() && matches!(key.as_str(), "default" | "example")));
     for (key, value) in map.iter_mut() {
         match (key.as_str(), value) {
             ("items" | "not" | "additionalProperties" | "additionalItems", Value::Array(list)) => {
@@ -74,18 +75,15 @@ fn tidy(schema: &mut Value, depth: usize) {
     }
 }
 
-fn storage_version(object: &Object) -> String {
+/// Its name may be missing; that is found later.
+fn storage_version(object: &Object) -> Option<String> {
     let versions = object.pointer("/spec/versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let found = versions.iter().find(|v| v["storage"] == true).and_then(|v| v["name"].as_str());
-    found.unwrap_or("").to_owned()
+    versions.iter().find(|v| v["storage"] == true).map(|v| v["name"].as_str().unwrap_or("").to_owned())
 }
 
 /// Adds the storage version to those that objects may be stored in.
 fn note_storage(object: &mut Object) {
-    let storage = storage_version(object);
-    if storage.is_empty() {
-        return;
-    }
+    let Some(storage) = storage_version(object) else { return };
     let status = map_entry(&mut object.0, "status");
     let mut stored = status.get("storedVersions").and_then(Value::as_array).cloned().unwrap_or_default();
     if !stored.iter().any(|v| *v == storage.as_str()) {
@@ -242,7 +240,7 @@ pub fn check(object: &Object, old: Option<&Object>) -> Vec<Cause> {
     let spec = object.0.get("spec").unwrap_or(&null);
     let mut problems = Vec::new();
     let wanted = format!("{}.{}", spec::text(&spec["names"], "plural"), spec::text(spec, "group"));
-    if old.is_none() && object.name() != wanted {
+    if old.is_none() && !object.name().is_empty() && object.name() != wanted {
         problems.push(Problem::invalid("metadata.name", &object.name().into(), "must be spec.names.plural+\".\"+spec.group"));
     }
     problems.extend(spec::check(spec));

@@ -47,7 +47,7 @@ pub fn check(of: Option<&Value>, path: &str, status: bool, problems: &mut Proble
     let mut with_rules = false;
     if unsupported.is_none() {
         let bad = structure::check(schema, &path);
-        let bad = if bad.is_empty() { defaults::check(&node, &path) } else { bad };
+        let bad = if bad.is_empty() { defaults::check(&Node::for_defaults(schema), &path) } else { bad };
         with_rules = bad.is_empty();
         found.extend(bad);
     }
