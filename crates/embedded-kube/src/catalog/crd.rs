@@ -29,6 +29,8 @@ pub struct Custom {
     pub deprecation: Option<String>,
     /// Who converts objects of other versions; without it they only change their `apiVersion`.
     pub conversion: Option<Arc<Conversion>>,
+    /// Objects may have been written when the definition was another one.
+    pub changed: bool,
 }
 
 /// A webhook for conversions.
@@ -87,7 +89,10 @@ pub fn resources(definition: &Object) -> Vec<Resource> {
     });
     let deleting = definition.deletion_timestamp().is_some();
     let kind = text(names, "kind");
-    let read = |version: &Value| Arc::new(custom(version, deprecation(spec, &kind, version), conversion.clone()));
+    let read = |version: &Value| {
+        let made = custom(version, deprecation(spec, &kind, version), conversion.clone());
+        Arc::new(Custom { changed: definition.generation() > 1, ..made })
+    };
     let stored_as = versions.iter().find(|v| v["storage"] == true).map(read);
     let of = |version: &Value| match &stored_as {
         Some(stored) if version["storage"] == true => stored.clone(),
@@ -191,6 +196,7 @@ fn custom(version: &Value, deprecation: Option<String>, conversion: Option<Arc<C
         rules,
         deprecation,
         conversion,
+        changed: false,
         raw,
         columns: columns.unwrap_or_default(),
         scale,

@@ -70,7 +70,7 @@ pub fn respond(call: &Call<'_>, stored: &Arc<Stored>, code: StatusCode) -> Resul
 
 /// The JSON of an object in the resource's version.
 pub fn bytes(resource: &Resource, stored: &Stored) -> Bytes {
-    if resource.is_storage() {
+    if resource.is_storage() && !convert::is_older(resource) {
         return stored.bytes.clone();
     }
     let mut object = (*stored.object()).clone();

@@ -2,7 +2,7 @@
 
 use super::selectors::Filter;
 use super::{Call, body, json_response, object, with_warnings};
-use crate::registry::{DeleteOptions, Deleted, FieldValidation, Part, Patch, Registry, Sender, WriteOptions, Written, meta::check_name};
+use crate::registry::{DeleteOptions, Deleted, FieldValidation, Part, Patch, Registry, Sender, WriteOptions, Written};
 use crate::status::{Cause, Details, Status};
 use axum::body::Body;
 use http::header::USER_AGENT;
@@ -34,6 +34,7 @@ pub fn options(call: &Call<'_>) -> Result<WriteOptions, Status> {
         force: call.query.flag("force"),
         validation: call.query.validation(),
         findings: Vec::new(),
+        named: None,
         guard: call.guard(),
         sender: sender(call, None),
     })
@@ -118,7 +119,7 @@ pub async fn update(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respo
     let bytes = body::read(incoming).await?;
     let (object, findings) = read_object(call, &bytes)?;
     options.findings = findings;
-    check_name(call.name(), &object)?;
+    options.named = Some(call.name().to_owned());
     let (gvr, namespace) = (call.resource.gvr(), call.namespace.clone());
     let written = carried_out(call, move |registry| registry.update_part(&gvr, &namespace, object, part, &options)).await?;
     let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };

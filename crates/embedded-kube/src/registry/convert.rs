@@ -4,7 +4,7 @@
 //! version does not have is lost on the way, and what it has as default comes. Of the built-in kinds HorizontalPodAutoscaler and Event
 //! have two forms.
 
-use crate::catalog::{CRD_TABLE, Resource};
+use crate::catalog::{CRD_TABLE, Resource, crd::Custom};
 use crate::gotypes;
 use crate::structural::{Node, shape};
 use serde_json::{Value, json};
@@ -38,8 +38,13 @@ pub fn as_stored(resource: &Resource, object: &mut Object) {
     }
 }
 
-/// Makes an object of the storage version one of the resource's version.
+/// Makes a stored object one of the resource's version, by the schemas as they are now.
 pub fn from_storage(resource: &Resource, object: &mut Object) {
+    if is_older(resource)
+        && let Some(node) = written_as(resource, object).and_then(|custom| custom.node.as_ref())
+    {
+        fit(object, node, true);
+    }
     if object.api_version() != resource.api_version() {
         object.0.insert("apiVersion".into(), resource.api_version().into());
         if let Some(node) = resource.custom.as_ref().and_then(|custom| custom.node.as_ref()) {
@@ -51,6 +56,21 @@ pub fn from_storage(resource: &Resource, object: &mut Object) {
         if resource.is("autoscaling", "horizontalpodautoscalers") {
             autoscaler_to_v1(object);
         }
+    }
+}
+
+/// Whether objects may be there that were written by other schemas than those of now. What these do not have is kept until it is
+/// written again.
+pub fn is_older(resource: &Resource) -> bool {
+    resource.custom.as_ref().is_some_and(|custom| custom.changed)
+}
+
+/// The version that a stored object is of, as far as it is still told of.
+fn written_as<'r>(resource: &'r Resource, object: &Object) -> Option<&'r Custom> {
+    match object.api_version() {
+        version if version == resource.api_version() => resource.custom.as_deref(),
+        version if version == resource.storage_api_version() => resource.stored_as.as_deref(),
+        _ => None,
     }
 }
 

@@ -17,8 +17,8 @@ pub fn timestamp(now: Timestamp) -> String {
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The object's namespace is that of the URL, and its type that of the resource.
-pub fn check_scope(resource: &Resource, namespace: &str, object: &mut Object) -> Result<(), Status> {
+/// The object's type is that of the resource.
+pub fn check_type(resource: &Resource, object: &mut Object) -> Result<(), Status> {
     if object.api_version() != resource.api_version() || object.kind() != resource.kind {
         let (want, got) = (resource.gvk(), object.gvk());
         let nothing = object.api_version().is_empty() && object.kind().is_empty();
@@ -50,6 +50,17 @@ pub fn check_scope(resource: &Resource, namespace: &str, object: &mut Object) ->
     if !object.metadata("namespace").is_none_or(|v| v.is_string() || v.is_null()) {
         return Err(Status::bad_request("metadata.namespace must be a string"));
     }
+    Ok(())
+}
+
+/// The object's type is that of the resource, and its namespace that of the URL.
+pub fn check_scope(resource: &Resource, namespace: &str, object: &mut Object) -> Result<(), Status> {
+    check_type(resource, object)?;
+    check_namespace(resource, namespace, object)
+}
+
+/// The object's namespace is that of the URL; nothing in the object stands for it.
+pub fn check_namespace(resource: &Resource, namespace: &str, object: &mut Object) -> Result<(), Status> {
     if resource.namespaced && !object.namespace().is_empty() && object.namespace() != namespace {
         return Err(Status::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
     }
@@ -229,18 +240,16 @@ pub fn prepare_update(resource: &Resource, old: &Object, new: &mut Object, part:
             }
         }
     }
-    let typed = resource.custom.is_none();
     let metadata = new.metadata_mut();
     for field in ["uid", "creationTimestamp", "generation", "resourceVersion"] {
         set_or_remove(metadata, field, old.metadata(field).cloned());
     }
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-        let before = old.metadata(field).cloned();
-        if before.is_some() || !typed {
-            set_or_remove(metadata, field, before);
+        if let Some(before) = old.metadata(field) {
+            metadata.insert(field.into(), before.clone());
         }
     }
-    if !typed {
+    if resource.custom.is_some() {
         set_or_remove(metadata, "generateName", old.metadata("generateName").cloned());
         set_or_remove(metadata, "selfLink", old.metadata("selfLink").cloned());
     }

@@ -68,6 +68,8 @@ pub struct WriteOptions {
     pub keep_nulls: bool,
     /// Things the request's decoder noticed (duplicate keys), judged by `validation` too.
     pub findings: Vec<String>,
+    /// The name in the URL, which an updated object must have.
+    pub named: Option<String>,
     /// What the caller's rights have to say about the object.
     pub guard: Guard,
     pub sender: Sender,

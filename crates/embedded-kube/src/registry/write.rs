@@ -33,8 +33,9 @@ impl Registry {
     }
 
     fn create_in(&self, resource: &Arc<Resource>, namespace: &str, mut object: Object, options: &WriteOptions) -> Result<Written, Status> {
-        meta::check_scope(resource, namespace, &mut object)?;
+        meta::check_type(resource, &mut object)?;
         let mut warnings = strategy::check_fields(resource, &mut object, options)?;
+        meta::check_namespace(resource, namespace, &mut object).map_err(|status| status.warned(&warnings))?;
         warnings.extend(meta::distinct_owners(&mut object));
         self.create_read(resource, namespace, object, options, (false, &warnings)).map_err(|status| status.warned(&warnings))
     }
@@ -167,8 +168,11 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let resource = self.resource(gvr)?;
-        meta::check_scope(&resource, namespace, &mut object)?;
+        meta::check_type(&resource, &mut object)?;
         let mut warnings = strategy::check_fields(&resource, &mut object, options)?;
+        meta::check_namespace(&resource, namespace, &mut object)
+            .and_then(|()| options.named.as_ref().map_or(Ok(()), |name| meta::check_name(name, &object)))
+            .map_err(|status| status.warned(&warnings))?;
         warnings.extend(meta::distinct_owners(&mut object));
         let mut written = self.update_read(&resource, namespace, object, part, options).map_err(|status| status.warned(&warnings))?;
         written.warnings.splice(0..0, warnings);
@@ -195,15 +199,7 @@ impl Registry {
                 other => other?,
             };
             meta::check_uid(resource, &object, &current.meta.uid, options.dry_run)?;
-            let asked = meta::asked_revision(&object)?;
-            if asked.is_none() && !strategy::allows_blind_update(resource) {
-                let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
-                // The resource stands where other errors have the kind.
-                return Err(Status::invalid(&resource.group, &resource.resource, object.name(), vec![cause]));
-            }
-            if asked.is_some_and(|revision| revision != current.meta.revision) {
-                return Err(Status::modified(&resource.group, &resource.resource, object.name()));
-            }
+            let asked = replaces(resource, &object, &current)?;
             let mut old = (*current.object()).clone();
             self.from_storage(resource, &mut old)?;
             match self.settle(resource, &current, (&old, object.clone()), part, options, false) {
@@ -249,9 +245,7 @@ impl Registry {
                 return Err(Status::invalid(&resource.group, &resource.kind, name, causes).warned(&warnings));
             }
             warnings.extend(meta::distinct_owners(&mut new));
-            if meta::asked_revision(&new)?.is_some_and(|revision| revision != current.meta.revision) {
-                return Err(Status::modified(&resource.group, &resource.resource, name));
-            }
+            replaces(&resource, &new, &current)?;
             match self.settle(&resource, &current, (&old, new), part, options, applied) {
                 Err(Refused::Race) => {}
                 Err(Refused::Status(status)) => return Err(status.warned(&warnings)),
@@ -384,6 +378,20 @@ impl Registry {
         let revision = stored.meta.revision;
         Ok(Written { object, stored, revision, created: false, warnings })
     }
+}
+
+/// The revision that a write says it replaces, which must be the current one.
+fn replaces(resource: &Resource, object: &Object, current: &Stored) -> Result<Option<u64>, Status> {
+    let asked = meta::asked_revision(object)?;
+    if asked.is_none() && !strategy::allows_blind_update(resource) {
+        let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
+        // The resource stands where other errors have the kind.
+        return Err(Status::invalid(&resource.group, &resource.resource, object.name(), vec![cause]));
+    }
+    if asked.is_some_and(|revision| revision != current.meta.revision) {
+        return Err(Status::modified(&resource.group, &resource.resource, object.name()));
+    }
+    Ok(asked)
 }
 
 /// The outcome of a dry run.

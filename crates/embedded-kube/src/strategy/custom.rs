@@ -5,7 +5,7 @@ use crate::cel::rules::Budget;
 use crate::registry::Part;
 use crate::status::Cause;
 use crate::structural::problem::Problem;
-use crate::structural::{embedded, gofmt, lists, shape, validate};
+use crate::structural::{Node, embedded, gofmt, lists, shape, validate};
 use serde_json::Value;
 use tiphys_apimachinery::{Object, schema};
 
@@ -18,12 +18,16 @@ const NOT_CHECKED: &str =
 
 /// Drops what the schema does not have, fills in its defaults; returns the paths that were dropped.
 /// Metadata that Go cannot read is an error.
-pub fn read(custom: &Custom, value: &mut Value, keep_nulls: bool) -> Result<Vec<String>, String> {
+pub fn read((custom, kind): (&Custom, &str), value: &mut Value, keep_nulls: bool) -> Result<Vec<String>, String> {
     let mut unknown = Vec::new();
     if let Some(metadata) = value.get_mut("metadata") {
+        if keep_nulls {
+            drop_malformed(metadata);
+        }
         unknown.extend(read_metadata(metadata, "metadata")?);
     }
-    if let Some(node) = &custom.node {
+    // Of what is of another kind nobody says what it should look like.
+    if let Some(node) = custom.node.as_ref().filter(|_| value["kind"] == kind) {
         unknown.extend(shape::prune(value, node));
         if let Err(problem) = embedded::coerce(node, value, "", &read_metadata, &mut unknown) {
             return Err(problem.line());
@@ -35,6 +39,15 @@ pub fn read(custom: &Custom, value: &mut Value, keep_nulls: bool) -> Result<Vec<
     }
     unknown.sort();
     Ok(unknown)
+}
+
+/// Server-side apply leaves out fields of metadata that Go cannot read.
+fn drop_malformed(metadata: &mut Value) {
+    let (Some(map), Some(of)) = (metadata.as_object_mut(), crate::gotypes::find("meta/v1.ObjectMeta")) else { return };
+    map.retain(|key, value| {
+        let mut alone = serde_json::Map::from_iter([(key.clone(), value.clone())]);
+        crate::gotypes::normalize(&mut alone, of).is_ok()
+    });
 }
 
 /// Reads metadata into Go's struct and back; returns what the struct does not have.
@@ -58,6 +71,7 @@ fn read_metadata(metadata: &mut Value, path: &str) -> Result<Vec<String>, String
 
 /// A custom object is of the kind and version that it is kept as; nobody but this looks at it.
 pub fn wrong_type(resource: &Resource, object: &Object) -> Option<Cause> {
+    resource.custom.as_ref()?;
     let (kind, version) = (&resource.kind, resource.api_version());
     if object.kind() != kind {
         return Some(Cause::invalid("kind", &object.kind().into(), &format!("must be {kind}")));
@@ -65,21 +79,25 @@ pub fn wrong_type(resource: &Resource, object: &Object) -> Option<Cause> {
     (object.api_version() != version).then(|| Cause::invalid("apiVersion", &object.api_version().into(), &format!("must be {version}")))
 }
 
-/// Everything that is wrong besides what was `found` before, and what is only warned about.
-pub fn check(custom: &Custom, object: &Object, (old, part): (Option<&Object>, Part), found: &[Cause]) -> (Vec<Cause>, Vec<String>) {
+/// Everything that is wrong besides what was `found` before, and what is only warned about. An object that is not `of_kind` is not
+/// compared with the schema, but with all that is said beside it.
+pub fn check(
+    custom: &Custom,
+    object: &Object,
+    (old, part): (Option<&Object>, Part),
+    (found, of_kind): (&[Cause], bool),
+) -> (Vec<Cause>, Vec<String>) {
     let Some(node) = &custom.node else { return (Vec::new(), Vec::new()) };
     let value = Value::Object(object.0.clone());
     let before = old.map(|o| Value::Object(o.0.clone()));
     let mut problems = Vec::new();
-    if part == Part::Status {
-        if let (Some(status), Some(of)) = (value.get("status"), node.properties.get("status")) {
-            problems.extend(validate::check(of, status, before.as_ref().and_then(|b| b.get("status")), "status"));
+    if of_kind {
+        problems.extend(by_schema(node, &value, before.as_ref(), part));
+        if part != Part::Status {
+            problems.extend(scale(custom, object, false));
         }
-    } else {
-        problems.extend(validate::check(node, &value, before.as_ref(), ""));
-        problems.extend(scale(custom, object, false));
+        problems.extend(scale(custom, object, true));
     }
-    problems.extend(scale(custom, object, true));
     if part != Part::Status {
         problems.extend(embedded::check(node, &value, "", false, &super::embedded_metadata));
     }
@@ -98,6 +116,17 @@ pub fn check(custom: &Custom, object: &Object, (old, part): (Option<&Object>, Pa
         }
     }
     (problems.into_iter().map(Cause::from).collect(), warnings)
+}
+
+/// What does not fit the schema, or that of the status alone.
+fn by_schema(node: &Node, value: &Value, before: Option<&Value>, part: Part) -> Vec<Problem> {
+    if part != Part::Status {
+        return validate::check(node, value, before, "");
+    }
+    match (value.get("status"), node.properties.get("status")) {
+        (Some(status), Some(of)) => validate::check(of, status, before.and_then(|b| b.get("status")), "status"),
+        _ => Vec::new(),
+    }
 }
 
 /// `%T`

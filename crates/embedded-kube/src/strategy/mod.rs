@@ -67,7 +67,7 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
     if resource.custom.is_some() || resource.ty().is_some() {
         let mut value = std::mem::take(object).into_value();
         let unknown = match (&resource.custom, resource.ty()) {
-            (Some(custom), _) => custom::read(custom, &mut value, options.keep_nulls)?,
+            (Some(custom), _) => custom::read((custom, &resource.kind), &mut value, options.keep_nulls)?,
             (None, Some(ty)) => schema::prune(&mut value, ty),
             (None, None) => Vec::new(),
         };
@@ -340,11 +340,7 @@ fn count_template(old: &Object, new: &mut Object) {
 
 /// Refuses what must not be stored; returns warnings.
 pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Result<Vec<String>, Status> {
-    if resource.custom.is_some()
-        && let Some(cause) = custom::wrong_type(resource, object)
-    {
-        return Err(Status::invalid(&object.gvk().group, object.kind(), object.name(), vec![cause]));
-    }
+    let wrong = custom::wrong_type(resource, object);
     // Only what differs by more than by having nothing in it is a change.
     let shared = old.filter(|_| resource.custom.is_none()).cloned().map(|mut old| {
         gotypes::of(&resource.gvk()).into_iter().for_each(|of| gotypes::share_empty(&object.0, &mut old.0, of));
@@ -352,12 +348,13 @@ pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part
     });
     let old = shared.as_ref().or(old);
     let mut causes = match old {
+        _ if wrong.is_some() => wrong.iter().cloned().collect(),
         Some(old) if part.is_piece() => parts::check(part, object, old),
         _ => validate::check(resource, object, old, part),
     };
     let mut warnings = Vec::new();
     if let Some(custom) = &resource.custom {
-        let (more, ratcheted) = custom::check(custom, object, (old, part), &causes);
+        let (more, ratcheted) = custom::check(custom, object, (old, part), (&causes, wrong.is_none()));
         causes.extend(more);
         warnings = ratcheted;
         if part != Part::Status {
@@ -374,6 +371,9 @@ pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part
     }
     if causes.is_empty() {
         return Ok(warnings::of(resource, object, old, part));
+    }
+    if wrong.is_some() {
+        return Err(Status::invalid(&object.gvk().group, object.kind(), object.name(), causes));
     }
     // Events are of the core group, whatever they are asked for as.
     let group = if resource.table == "/events" { "" } else { &resource.group };

@@ -145,7 +145,12 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     let limits = yaml::Limits { bytes: MAX_BODY, depth: MAX_DEPTH, ..yaml::Limits::default() };
     let text = yaml::decode_text(bytes, &limits).map_err(|e| go_yaml(&e))?;
     let read = |duplicates| -> Result<Value, yaml::YamlError> {
-        let Some(first) = yaml::split_documents(&text, &limits)?.next() else { return Ok(Value::Null) };
+        let mut documents = yaml::split_documents(&text, &limits)?.peekable();
+        // Comments before the first separator are no document.
+        if !text.starts_with("---") && documents.peek().is_some_and(|d| d.as_ref().is_ok_and(|d| only_comments(&d.text))) {
+            documents.next();
+        }
+        let Some(first) = documents.next() else { return Ok(Value::Null) };
         yaml::parse_chunk(&first?, &mut limits.clone(), duplicates).map(|(value, _)| value)
     };
     match read(yaml::Duplicates::Refuse) {
@@ -156,6 +161,10 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
         }
         Err(error) => Err(go_yaml(&error)),
     }
+}
+
+fn only_comments(text: &str) -> bool {
+    text.lines().map(str::trim_start).all(|line| line.is_empty() || line.starts_with('#'))
 }
 
 fn go_yaml(error: &yaml::YamlError) -> String {
