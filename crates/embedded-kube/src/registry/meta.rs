@@ -3,7 +3,7 @@
 use super::Registry;
 use super::options::Part;
 use crate::catalog::Resource;
-use crate::status::Status;
+use crate::status::{Cause, Status};
 use jiff::Timestamp;
 use rand::Rng;
 use serde_json::Value;
@@ -149,6 +149,20 @@ pub fn asked_revision(object: &Object) -> Result<Option<u64>, Status> {
             }
         },
     }
+}
+
+/// The revision that a write says it replaces, which must be the current one.
+pub fn replaces(resource: &Resource, object: &Object, current: u64) -> Result<Option<u64>, Status> {
+    let asked = asked_revision(object)?;
+    if asked.is_none() && !crate::strategy::allows_blind_update(resource) {
+        let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
+        // The resource stands where other errors have the kind.
+        return Err(Status::invalid(&resource.group, &resource.resource, object.name(), vec![cause]));
+    }
+    if asked.is_some_and(|revision| revision != current) {
+        return Err(Status::modified(&resource.group, &resource.resource, object.name()));
+    }
+    Ok(asked)
 }
 
 /// The uid that an update says it replaces must be the one that is there (nothing, when there is no such object).

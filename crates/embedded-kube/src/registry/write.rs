@@ -199,7 +199,7 @@ impl Registry {
                 other => other?,
             };
             meta::check_uid(resource, &object, &current.meta.uid, options.dry_run)?;
-            let asked = replaces(resource, &object, &current)?;
+            let asked = meta::replaces(resource, &object, current.meta.revision)?;
             let mut old = (*current.object()).clone();
             self.from_storage(resource, &mut old)?;
             match self.settle(resource, &current, (&old, object.clone()), part, options, false) {
@@ -245,7 +245,7 @@ impl Registry {
                 return Err(Status::invalid(&resource.group, &resource.kind, name, causes).warned(&warnings));
             }
             warnings.extend(meta::distinct_owners(&mut new));
-            replaces(&resource, &new, &current)?;
+            meta::replaces(&resource, &new, current.meta.revision)?;
             match self.settle(&resource, &current, (&old, new), part, options, applied) {
                 Err(Refused::Race) => {}
                 Err(Refused::Status(status)) => return Err(status.warned(&warnings)),
@@ -378,20 +378,6 @@ impl Registry {
         let revision = stored.meta.revision;
         Ok(Written { object, stored, revision, created: false, warnings })
     }
-}
-
-/// The revision that a write says it replaces, which must be the current one.
-fn replaces(resource: &Resource, object: &Object, current: &Stored) -> Result<Option<u64>, Status> {
-    let asked = meta::asked_revision(object)?;
-    if asked.is_none() && !strategy::allows_blind_update(resource) {
-        let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
-        // The resource stands where other errors have the kind.
-        return Err(Status::invalid(&resource.group, &resource.resource, object.name(), vec![cause]));
-    }
-    if asked.is_some_and(|revision| revision != current.meta.revision) {
-        return Err(Status::modified(&resource.group, &resource.resource, object.name()));
-    }
-    Ok(asked)
 }
 
 /// The outcome of a dry run.
