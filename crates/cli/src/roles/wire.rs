@@ -50,6 +50,7 @@ impl ControlPlane {
             repos: self.repos.clone(),
             states: self.states.clone(),
             workers,
+            clock: Arc::new(jiff::Timestamp::now),
         }
     }
 }

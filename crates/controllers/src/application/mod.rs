@@ -16,7 +16,7 @@ mod retry;
 mod status;
 mod timeouts;
 
-use crate::runtime::Queue;
+use crate::runtime::{Clock, Queue};
 use compare::Desired;
 use pass::Pass;
 use rand::Rng;
@@ -55,6 +55,7 @@ pub struct Dependencies {
     pub states: AppStates,
     /// Applications looked at at once.
     pub workers: usize,
+    pub clock: Clock,
 }
 
 /// The controller.
@@ -64,6 +65,7 @@ pub struct Controller {
     repos: Repos,
     states: AppStates,
     events: Events,
+    clock: Clock,
     queue: Queue<AppKey, Reason>,
     memos: Mutex<HashMap<AppKey, Memo>>,
 }
@@ -98,9 +100,10 @@ impl Memo {
 /// Runs until cancelled; what is in hand is finished first.
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     let workers = dependencies.workers.max(1);
-    let Dependencies { records, clusters, repos, states, .. } = dependencies;
+    let Dependencies { records, clusters, repos, states, clock, .. } = dependencies;
     let events = records.events("argocd-application-controller");
-    let controller = Arc::new(Controller { records, clusters, repos, states, events, queue: Queue::default(), memos: Mutex::default() });
+    let (queue, memos) = (Queue::default(), Mutex::default());
+    let controller = Arc::new(Controller { records, clusters, repos, states, events, clock, queue, memos });
     let mut tasks = JoinSet::new();
     for feed in [Feed::Applications, Feed::Projects, Feed::Clusters, Feed::Settings] {
         let (controller, shutdown) = (controller.clone(), shutdown.clone());
@@ -239,6 +242,10 @@ impl Controller {
 
     fn memos(&self) -> std::sync::MutexGuard<'_, HashMap<AppKey, Memo>> {
         self.memos.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> jiff::Timestamp {
+        (self.clock)()
     }
 
     fn gone(&self, key: &AppKey) {

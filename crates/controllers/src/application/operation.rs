@@ -285,7 +285,7 @@ fn request(pass: &Pass<'_>, operation: &SyncOperation, revision: &str, id: &str)
 /// `next`, store, execute, `record`, until there is nothing to do now.
 async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Error> {
     loop {
-        let decision = decide(running);
+        let decision = decide(running, pass.controller.now());
         running.progress = decision.progress.clone();
         if decision.phase.completed() {
             note(pass, running, &decision);
@@ -308,17 +308,17 @@ async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Erro
                 &decision.effects,
                 &outcomes,
                 &|live| health::of_with(live, &running.customizations),
-                Timestamp::now(),
+                pass.controller.now(),
             );
         }
     }
 }
 
-fn decide(running: &Running) -> Decision {
+fn decide(running: &Running, now: Timestamp) -> Decision {
     let cache = &running.cluster.cache;
     let health = |live: &Object| health::of_with(live, &running.customizations);
     let observed = Observed { live: &|key| cache.object(key), health: &health };
-    sync::next(&running.plan, observed, &running.progress, &running.request, Timestamp::now())
+    sync::next(&running.plan, observed, &running.progress, &running.request, now)
 }
 
 /// Writes what the engine says into the operation's state.
@@ -350,7 +350,7 @@ async fn finish(pass: &mut Pass<'_>, phase: OperationPhase, message: String) -> 
     let mut state = state(pass);
     let terminating = state.phase == "Terminating";
     let failed = phase != OperationPhase::Succeeded;
-    pass.now = Timestamp::now();
+    pass.now = pass.controller.now();
     let late = terminating && state.message == TIMED_OUT;
     state.message = if late { format!("{message}, triggered by controller sync timeout") } else { message };
     // A start may lie in the second after this one, see `begin`.

@@ -46,7 +46,7 @@ impl<'a> Pass<'a> {
     pub fn new(controller: &'a Controller, key: &'a AppKey, memo: &'a mut Memo, record: Arc<Record<Application>>) -> Result<Self, Error> {
         let before = record.value().map_err(Error::Unreadable)?;
         let app = Application::clone(&before);
-        Ok(Self { controller, key, memo, record, before, app, annotations: Vec::new(), now: Timestamp::now() })
+        Ok(Self { controller, key, memo, record, before, app, annotations: Vec::new(), now: controller.now() })
     }
 
     /// Does what is due.

@@ -1,5 +1,8 @@
-//! What every reconcile loop needs: a queue of keys.
+//! What every reconcile loop needs: a queue of keys, and the time.
 
 mod queue;
+
+/// Tells the time. Tests move it together with tokio's, which the queue and every pause go by.
+pub type Clock = std::sync::Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
 
 pub use queue::{Merge, Queue};
