@@ -22,10 +22,14 @@ use tiphys_engine::sync::{
     Effect, Outcome, Step,
     effect::{ApplyMode, EffectErr, EffectOk, Write},
 };
+use tokio::time::{Instant, sleep};
 
 /// Effects of one sync under way at once.
 const PARALLEL: usize = 24;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a kind may take to be served that comes with this sync, and how often it is asked for.
+const SERVED: Duration = Duration::from_secs(5);
+const ASK_AGAIN: Duration = Duration::from_millis(250);
 
 /// Writes to one cluster. Cheap to clone.
 #[derive(Clone)]
@@ -163,7 +167,19 @@ impl Executor {
         Ok(EffectOk { live: None, message: format!("{} {verb} (dry run)", kind.print_name(name_of(&target))) })
     }
 
+    /// Waits for a kind whose definition has just come: an API server lists it a moment after it has established it.
+    async fn await_kind(&self, gvk: &Gvk) {
+        let deadline = Instant::now() + SERVED;
+        while self.discovery.resolve(gvk).await.is_err() && Instant::now() < deadline {
+            sleep(ASK_AGAIN).await;
+        }
+    }
+
     async fn write(&self, write: &Write) -> Result<EffectOk, Error> {
+        // Without a dry run: its kind was not there when the sync was planned.
+        if write.step.skip_dry_run {
+            self.await_kind(&write.step.gvk).await;
+        }
         let (target, kind) = self.target(&write.step).await?;
         let job = Job { executor: self, kind, target, force: write.force };
         match write.mode {

@@ -59,23 +59,38 @@ impl Executor {
 
     pub(super) async fn remove_finalizer(&self, step: &Step, uid: &str, finalizer: &str) -> Result<EffectOk, Error> {
         let kind = self.kind(&step.gvk, &step.key).await?;
-        let namespace = if kind.namespaced { step.key.namespace.as_str() } else { "" };
-        let mut live = self.cache.as_ref().and_then(|c| c.object(&step.key)).filter(|o| o.uid() == uid).map(|o| Object::clone(&o));
+        let live = self.take_finalizer(&kind, &step.key, uid, finalizer).await?;
+        Ok(EffectOk { live, message: String::new() })
+    }
+
+    /// Takes a finalizer off an object; that it is gone already is fine.
+    pub async fn release(&self, object: &Object, finalizer: &str) -> Result<(), Error> {
+        let kind = self.kind(&object.gvk(), &object.key()).await?;
+        match self.take_finalizer(&kind, &object.key(), object.uid(), finalizer).await {
+            Err(e) if e.is_not_found() => Ok(()),
+            result => result.map(drop),
+        }
+    }
+
+    /// The answer is what is left of the object, if it does not go with its finalizer.
+    async fn take_finalizer(&self, kind: &Kind, key: &ResourceKey, uid: &str, finalizer: &str) -> Result<Option<Object>, Error> {
+        let namespace = if kind.namespaced { key.namespace.as_str() } else { "" };
+        let mut live = self.cache.as_ref().and_then(|c| c.object(key)).filter(|o| o.uid() == uid).map(|o| Object::clone(&o));
         for attempt in 0..=CONFLICTS {
             let object = match live.take() {
                 Some(object) => object,
-                None => self.get(&kind, namespace, &step.key.name).await?,
+                None => self.get(kind, namespace, &key.name).await?,
             };
             if !uid.is_empty() && object.uid() != uid {
                 return Err(Error::Api(ApiError {
                     code: 404,
                     reason: "NotFound".into(),
-                    message: format!("{} {:?} not found", kind.resource, step.key.name),
+                    message: format!("{} {:?} not found", kind.resource, key.name),
                     ..ApiError::default()
                 }));
             }
             let Some(at) = object.finalizers().iter().position(|f| f == finalizer) else {
-                return Ok(EffectOk { live: Some(object), message: String::new() });
+                return Ok(Some(object));
             };
             let path = format!("/metadata/finalizers/{at}");
             let patch = json!([
@@ -83,7 +98,7 @@ impl Executor {
                 {"op": "test", "path": path, "value": finalizer},
                 {"op": "remove", "path": path},
             ]);
-            let call = Call::new(Method::PATCH, kind.object_path(namespace, &step.key.name)).query("fieldManager", &self.manager);
+            let call = Call::new(Method::PATCH, kind.object_path(namespace, &key.name)).query("fieldManager", &self.manager);
             match self.send(call.with_body(JSON_PATCH, patch.to_string())).await {
                 // The test fails when the list has changed.
                 Err(e) if (e.is_conflict() || e.code() == Some(422)) && attempt < CONFLICTS => {
@@ -91,16 +106,16 @@ impl Executor {
                 }
                 Err(e) => return Err(e),
                 Ok(answer) if is_gone(&answer) => {
-                    self.observe_deleted(&step.key, object.uid());
-                    return Ok(EffectOk { live: None, message: String::new() });
+                    self.observe_deleted(key, object.uid());
+                    return Ok(None);
                 }
                 Ok(object) => {
                     self.observe(&object);
-                    return Ok(EffectOk { live: Some(object), message: String::new() });
+                    return Ok(Some(object));
                 }
             }
         }
-        Err(invalid(&step.key, format!("the finalizer {finalizer} could not be removed: the object keeps changing")))
+        Err(invalid(key, format!("the finalizer {finalizer} could not be removed: the object keeps changing")))
     }
 
     /// Hands what `manager` owns by updates over to our server-side apply manager.
