@@ -22,7 +22,7 @@ use tiphys_apimachinery::Object;
 use tiphys_cluster::{Executor, clusters::LiveCluster};
 use tiphys_engine::{
     permit, spec,
-    sync::{options, request::deletion_confirmed, wave},
+    sync::{hook, options, request::deletion_confirmed, wave},
     track,
     types::{CompareRules, Condition, ConditionType},
 };
@@ -104,6 +104,7 @@ async fn cascade(pass: &mut Pass<'_>) -> Result<bool, String> {
     if live.is_empty() {
         return Ok(true);
     }
+    release_hooks(&cluster.executor, &live).await?;
     let since = pass.app.metadata.deletion_timestamp.map_or(pass.now, |t| t.timestamp());
     let approved = deletion_confirmed(pass.app.metadata.annotations.get(DELETION_APPROVED).map(String::as_str), since);
     let app_options = pass.app.spec.sync_policy.as_ref().map(|p| p.sync_options.clone()).unwrap_or_default();
@@ -126,6 +127,14 @@ async fn cascade(pass: &mut Pass<'_>) -> Result<bool, String> {
     }
     let left = deletable(pass, &cluster).await?;
     Ok(left.is_empty())
+}
+
+/// A sync that was under way does not go on, so nobody else takes off what it holds its hooks by.
+async fn release_hooks(executor: &Executor, live: &[Arc<Object>]) -> Result<(), String> {
+    for hook in live.iter().filter(|o| hook::has_finalizer(o)) {
+        executor.release(hook, hook::HOOK_FINALIZER).await.map_err(|e| format!("{}: {e}", hook.key()))?;
+    }
+    Ok(())
 }
 
 pub(super) async fn remove(executor: &Executor, object: &Object, propagation: &str) -> Result<(), String> {
