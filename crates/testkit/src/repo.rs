@@ -53,6 +53,11 @@ impl Repo {
         self.head()
     }
 
+    /// The files of the newest commit.
+    pub fn files(&self) -> Vec<String> {
+        self.git(&["ls-files"]).lines().map(str::to_owned).collect()
+    }
+
     /// The SHA of the newest commit.
     pub fn head(&self) -> String {
         self.git(&["rev-parse", "HEAD"])

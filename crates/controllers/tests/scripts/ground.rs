@@ -1,0 +1,230 @@
+//! Where scripts are played: an API server, and the controller that works on it. Main type: [`Ground`].
+
+use http::Method;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::{future::Future, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
+use tempfile::TempDir;
+use tiphys_api::constants::IN_CLUSTER;
+use tiphys_apimachinery::{Gvk, Object};
+use tiphys_cluster::{
+    AppKey, AppStates, Cluster, ConnectOptions, Discovery, Error, Records, RecordsOptions,
+    clusters::Clusters,
+    request::{Call, JSON, MERGE_PATCH},
+};
+use tiphys_controllers::{application, runtime::Clock as Now};
+use tiphys_embedded_kube::{
+    EmbeddedKube, Options,
+    sim::{Clock, SimOptions},
+};
+use tiphys_gocompat::yaml;
+use tiphys_repo::{RepoOptions, Repos};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+
+/// The control plane's namespace; not a word that messages have.
+pub const NAMESPACE: &str = "tiphys-scripts";
+
+const CRDS: [&str; 2] =
+    [include_str!("../../../../deploy/crds/application-crd.yaml"), include_str!("../../../../deploy/crds/appproject-crd.yaml")];
+
+/// Nothing may be written for so long for an embedded cluster to be at rest. Shorter than what scripts let take long.
+const QUIET: Duration = Duration::from_secs(6);
+/// A cluster that is never at rest is looked at after so long.
+const RESTLESS: Duration = Duration::from_secs(60);
+const TICK: Duration = Duration::from_millis(250);
+
+/// tokio's time as a clock: it stands still while somebody works, and jumps when nobody does.
+#[derive(Clone, Copy)]
+struct Paused {
+    begin: Instant,
+}
+
+impl Paused {
+    fn first() -> Timestamp {
+        // A full minute of a Wednesday.
+        "2026-03-04T10:00:00Z".parse().expect("a time")
+    }
+}
+
+impl Clock for Paused {
+    fn now(&self) -> Timestamp {
+        Self::first() + self.begin.elapsed()
+    }
+
+    fn sleep_until(&self, until: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        let at = self.begin + Duration::try_from(until.duration_since(Self::first())).unwrap_or_default();
+        Box::pin(sleep_until(at))
+    }
+}
+
+/// An API server with a running controller.
+pub struct Ground {
+    pub cluster: Cluster,
+    /// What it serves, as seen by us, not by the controller.
+    pub discovery: Discovery,
+    pub now: Now,
+    states: AppStates,
+    embedded: Option<EmbeddedKube>,
+    stop: CancellationToken,
+    controller: JoinHandle<()>,
+    _repositories: TempDir,
+}
+
+impl Ground {
+    /// Must be called in a runtime of one thread whose time is paused.
+    pub async fn embedded() -> Self {
+        let clock = Paused { begin: Instant::now() };
+        // In long times, heartbeats would be most of what happens.
+        let sim = SimOptions { heartbeat: Duration::ZERO, ..SimOptions::default() };
+        let options = Options { sim, clock: Arc::new(clock), ..Options::default() };
+        let kube = EmbeddedKube::start(options).await.expect("the embedded server starts");
+        let cluster = Cluster::connect_in_process(kube.router(), IN_CLUSTER).await.expect("it answers");
+        Self::start(cluster, Some(kube), Arc::new(move || clock.now())).await
+    }
+
+    /// The control plane of `KUBECONFIG`.
+    pub async fn real() -> Self {
+        let file = PathBuf::from(std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster"));
+        let cluster = Cluster::connect(ConnectOptions::kubeconfig(Some(file), None)).await.expect("the cluster answers");
+        Self::start(cluster, None, Arc::new(Timestamp::now)).await
+    }
+
+    async fn start(cluster: Cluster, embedded: Option<EmbeddedKube>, now: Now) -> Self {
+        let discovery = prepare(&cluster).await;
+        let records = Records::start(cluster.clone(), RecordsOptions::new(NAMESPACE));
+        records.wait_ready().await.expect("our own records can be read");
+        let repositories = TempDir::new().expect("a temporary folder");
+        let states = AppStates::new();
+        let dependencies = application::Dependencies {
+            clusters: Clusters::new(cluster.clone(), records.clone()),
+            records,
+            repos: Repos::with_options(repositories.path(), RepoOptions { allow_local: true, ..RepoOptions::default() }),
+            states: states.clone(),
+            workers: 8,
+            clock: now.clone(),
+        };
+        let stop = CancellationToken::new();
+        let controller = tokio::spawn(application::run(dependencies, stop.clone()));
+        Self { cluster, discovery, now, states, embedded, stop, controller, _repositories: repositories }
+    }
+
+    pub async fn close(self) {
+        self.stop.cancel();
+        self.controller.await.expect("the controller ends in order");
+        if let Some(kube) = self.embedded {
+            kube.shutdown().await;
+        }
+    }
+
+    /// Writes into the resources of an Application's status how each does, as the API's answers have it: the status as stored leaves it out.
+    pub fn add_health(&self, name: &str, app: &mut Value) {
+        let Some(state) = self.states.get(&AppKey::new(NAMESPACE, name)) else { return };
+        for resource in app.pointer_mut("/status/resources").and_then(Value::as_array_mut).into_iter().flatten() {
+            let of = |field: &str| resource[field].as_str().unwrap_or_default();
+            let node = state.tree.nodes.iter().map(|n| (&n.resource_ref, &n.health)).find(|(r, _)| {
+                (r.group.as_str(), r.kind.as_str(), r.namespace.as_str(), r.name.as_str())
+                    == (of("group"), of("kind"), of("namespace"), of("name"))
+            });
+            if let Some((_, Some(health))) = node {
+                resource["health"] = json!({"status": health.status, "message": health.message});
+            }
+        }
+    }
+
+    /// Whether time passes by itself.
+    pub fn is_real(&self) -> bool {
+        self.embedded.is_none()
+    }
+
+    /// Lets the embedded cluster and the controller come to rest.
+    pub async fn settle(&self) {
+        let Some(kube) = &self.embedded else { return };
+        let (mut revision, mut quiet, limit) = (kube.registry().revision(), Duration::ZERO, Instant::now() + RESTLESS);
+        while quiet < QUIET && Instant::now() < limit {
+            sleep(TICK).await;
+            let now = kube.registry().revision();
+            quiet = if now == revision { quiet + TICK } else { Duration::ZERO };
+            revision = now;
+        }
+    }
+
+    /// One request.
+    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Error> {
+        let content_type = if method == Method::PATCH { MERGE_PATCH } else { JSON };
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let mut call = Call::new(method, path);
+        query.clone_into(&mut call.query);
+        if let Some(body) = body {
+            call = call.with_body(content_type, body.to_string());
+        }
+        self.cluster.http().json(&call).await
+    }
+
+    /// The object, if there is one.
+    pub async fn find(&self, path: &str) -> Option<Value> {
+        match self.send(Method::GET, path, None).await {
+            Ok(object) => Some(object),
+            Err(e) if e.is_not_found() => None,
+            Err(e) => panic!("GET {path}: {e}"),
+        }
+    }
+
+    /// The path of an object, or of a collection where the name is empty. `None`: there is no such kind.
+    pub async fn path(&self, version: &str, kind: &str, namespace: &str, name: &str) -> Option<String> {
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        let kind = self.discovery.resolve(&Gvk::new(group, version, kind)).await.ok()?;
+        Some(if name.is_empty() { kind.collection_path(namespace) } else { kind.object_path(namespace, name) })
+    }
+
+    pub async fn is_namespaced(&self, version: &str, kind: &str) -> bool {
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        self.discovery.resolve(&Gvk::new(group, version, kind)).await.is_ok_and(|k| k.namespaced)
+    }
+}
+
+/// Makes what a control plane needs: its kinds, its namespace, its settings, the default project.
+async fn prepare(cluster: &Cluster) -> Discovery {
+    for text in CRDS {
+        let crd = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins).expect("our own file");
+        create(cluster, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).await;
+    }
+    let discovery = Discovery::new(cluster.clone()).await.expect("discovery");
+    let project = Gvk::new("argoproj.io", "v1alpha1", "AppProject");
+    while discovery.resolve(&project).await.is_err() {
+        sleep(TICK).await;
+    }
+    let core = |name: &str| format!("/api/v1/namespaces/{NAMESPACE}/{name}");
+    create(cluster, "/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})).await;
+    for name in ["argocd-cm", "argocd-cmd-params-cm"] {
+        let labels = json!({"app.kubernetes.io/part-of": "argocd"});
+        create(
+            cluster,
+            &core("configmaps"),
+            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}}),
+        )
+        .await;
+    }
+    let project = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"},
+        "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}], "clusterResourceWhitelist": [{"group": "*", "kind": "*"}]}
+    });
+    create(cluster, &format!("/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/appprojects"), &project).await;
+    discovery
+}
+
+/// Creates an object that may be there already; waits while its kind is not served yet.
+async fn create(cluster: &Cluster, path: &str, object: &Value) {
+    for _ in 0..40 {
+        match cluster.http().json::<Object>(&Call::new(Method::POST, path).with_body(JSON, object.to_string())).await {
+            Ok(_) => return,
+            Err(e) if e.is_already_exists() => return,
+            Err(e) if e.is_not_found() => sleep(TICK).await,
+            Err(e) => panic!("POST {path}: {e}"),
+        }
+    }
+    panic!("POST {path}: nothing is served there");
+}

@@ -1,0 +1,263 @@
+//! Plays a script on a ground and writes down what comes of it. Main type: [`Play`]; what each step does is in `steps`.
+
+use crate::{
+    ground::{Ground, NAMESPACE},
+    notation,
+    script::{Script, Step},
+    transcript::{self, Section, Transcript},
+};
+use http::Method;
+use serde_json::{Value, json};
+use std::{collections::BTreeSet, time::Duration};
+use tiphys_testkit::Repo;
+use tokio::time::{Instant, sleep};
+
+/// How long a step may take on a real control plane until its transcript is the expected one.
+const PATIENCE: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(400);
+
+/// A script being played.
+pub struct Play<'a> {
+    pub ground: &'a Ground,
+    pub repo: Repo,
+    /// What `$APP`, `$NS`, … stand for.
+    names: Vec<(&'static str, String)>,
+    pub commits: Vec<String>,
+    /// `apiVersion` and `kind` of what the script has to do with.
+    kinds: BTreeSet<(String, String)>,
+    namespaces: BTreeSet<String>,
+    /// Names of the script's own Applications; the first is the one that steps are about.
+    pub apps: Vec<String>,
+}
+
+/// Plays a script; `id` is a part of every name that others could have, too. The answer is the script with the transcript that came out. On a
+/// real control plane it ends with the first step that does not come out as expected.
+pub async fn run(ground: &Ground, script: &Script, id: &str) -> Script {
+    let mut play = Play::new(ground, id);
+    play.begin().await;
+    let (mut played, mut transcript) = (script.clone(), Transcript::default());
+    transcript.keep(play.look().await);
+    for (step, result) in script.steps.iter().zip(&mut played.steps) {
+        let said = play.step(step).await.unwrap_or_else(|problem| panic!("{}: `{}`: {problem}", script.name, step.text));
+        ground.settle().await;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let sections = play.look().await;
+            result.expected = [said.clone(), play.shown(step).await, transcript.news(&sections)].concat();
+            // Before there is an Application there is nobody who could change anything.
+            if result.expected.is_empty() && !sections[0].1[0].ends_with("is gone") {
+                result.expected.push("nothing changes".into());
+            }
+            let right = result.expected == step.expected;
+            if right || !ground.is_real() || Instant::now() > deadline {
+                transcript.keep(sections);
+                break;
+            }
+            sleep(POLL).await;
+        }
+        if ground.is_real() && result.expected != step.expected {
+            break;
+        }
+    }
+    play.end().await;
+    played
+}
+
+impl<'a> Play<'a> {
+    fn new(ground: &'a Ground, id: &str) -> Self {
+        let (app, namespace, repo) = (format!("app-{id}"), format!("ns-{id}"), Repo::new());
+        let names = vec![("$APP", app.clone()), ("$NS", namespace.clone()), ("$ARGOCD", NAMESPACE.to_owned()), ("$REPO", repo.url())];
+        let kinds = [("v1".to_owned(), "Namespace".to_owned())].into();
+        Self { ground, repo, names, commits: Vec::new(), kinds, namespaces: [namespace].into(), apps: vec![app] }
+    }
+
+    pub fn namespace(&self) -> &str {
+        &self.names[1].1
+    }
+
+    /// The text with every name filled in.
+    pub fn filled(&self, text: &str) -> String {
+        self.names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+    }
+
+    fn plain_names(&self) -> Vec<(String, String)> {
+        let numbered = self.commits.iter().enumerate().map(|(i, sha)| (i + 1, sha));
+        let long = numbered.clone().map(|(n, sha)| (sha.clone(), format!("commit {n}")));
+        let short = numbered.map(|(n, sha)| (sha[..7].to_owned(), format!("<{n}>")));
+        long.chain(short).chain(self.names.iter().map(|(name, value)| (value.clone(), (*name).to_owned()))).collect()
+    }
+
+    pub fn plain(&self, text: &str) -> String {
+        transcript::plain(text, &self.plain_names())
+    }
+
+    /// Takes note of what an object is and where.
+    pub fn note(&mut self, object: &Value) {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (version, kind, namespace) = (text("/apiVersion"), text("/kind"), text("/metadata/namespace"));
+        if object.pointer("/spec/volumeClaimTemplates").is_some() {
+            self.kinds.insert(("v1".into(), "PersistentVolumeClaim".into()));
+        }
+        self.kinds.insert((version, kind));
+        if !namespace.is_empty() && namespace != NAMESPACE {
+            self.namespaces.insert(namespace);
+        }
+    }
+
+    pub fn note_kind(&mut self, (version, kind): (String, String)) {
+        self.kinds.insert((self.filled(&version), kind));
+    }
+
+    pub fn note_namespace(&mut self, namespace: &str) {
+        self.namespaces.insert(namespace.to_owned());
+    }
+
+    pub fn app_path(name: &str) -> String {
+        format!("/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/applications/{name}").trim_end_matches('/').to_owned()
+    }
+
+    async fn begin(&mut self) {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace()}});
+        self.ground.send(Method::POST, "/api/v1/namespaces", Some(&namespace)).await.expect("the namespace is new");
+        // No pod can be made before its service account.
+        let account = format!("/api/v1/namespaces/{}/serviceaccounts/default", self.namespace());
+        while self.ground.find(&account).await.is_none() {
+            sleep(POLL).await;
+        }
+    }
+
+    /// Leaves a shared cluster without what the script made.
+    async fn end(&self) {
+        if !self.ground.is_real() {
+            return;
+        }
+        // Whoever else removes it meanwhile is welcome.
+        for app in self.ground.find(&Self::app_path("")).await.iter().flat_map(|l| l["items"].as_array().cloned().unwrap_or_default()) {
+            let name = app["metadata"]["name"].as_str().unwrap_or_default();
+            if name.starts_with(&self.apps[0]) {
+                let _ = self.ground.send(Method::PATCH, &Self::app_path(name), Some(&json!({"metadata": {"finalizers": null}}))).await;
+                let _ = self.ground.send(Method::DELETE, &Self::app_path(name), None).await;
+            }
+        }
+        for (version, kind) in &self.kinds {
+            for object in self.objects_of(version, kind).await {
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+                if let Some(path) = self.ground.path(version, kind, namespace, name).await {
+                    if object["metadata"]["finalizers"].is_array() {
+                        let _ = self.ground.send(Method::PATCH, &path, Some(&json!({"metadata": {"finalizers": null}}))).await;
+                    }
+                    let _ = self.ground.send(Method::DELETE, &path, None).await;
+                }
+            }
+        }
+        let project = format!("/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/appprojects/{}", self.apps[0]);
+        let _ = self.ground.send(Method::DELETE, &project, None).await;
+    }
+
+    /// The objects of a kind that the script has to do with.
+    async fn objects_of(&self, version: &str, kind: &str) -> Vec<Value> {
+        let mut places: Vec<String> = self.namespaces.iter().cloned().collect();
+        match kind {
+            "Application" => places = vec![NAMESPACE.to_owned()],
+            _ if !self.ground.is_namespaced(version, kind).await => places = vec![String::new()],
+            _ => {}
+        }
+        let mut objects = Vec::new();
+        for place in places {
+            let Some(path) = self.ground.path(version, kind, &place, "").await else { continue };
+            let Some(mut found) = self.ground.find(&path).await else { continue };
+            let items = found["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+            let ours = |o: &Value| self.is_ours(o, kind, place.is_empty() || place == NAMESPACE);
+            objects.extend(items.into_iter().filter(ours).map(|mut o| {
+                (o["apiVersion"], o["kind"]) = (version.into(), kind.into());
+                o
+            }));
+        }
+        objects
+    }
+
+    /// Whether an object is worth telling of: made by somebody on purpose, and not by another script.
+    fn is_ours(&self, object: &Value, kind: &str, shared: bool) -> bool {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let made = name == "kube-root-ca.crt" || (kind == "ServiceAccount" && name == "default");
+        let owned = object["metadata"]["ownerReferences"].as_array().is_some_and(|o| o.iter().any(|o| o["controller"] == true));
+        let own = kind == "Application" && self.apps.iter().any(|a| a == name);
+        let named = [&self.apps[0], self.namespace()].iter().any(|part| name.contains(*part));
+        !made && !owned && !own && (!shared || named)
+    }
+
+    /// Everything that there is to tell.
+    async fn look(&self) -> Vec<Section> {
+        let names = self.plain_names();
+        let mut sections = Vec::new();
+        for (number, name) in self.apps.iter().enumerate() {
+            let mut app = self.ground.find(&Self::app_path(name)).await;
+            app.iter_mut().for_each(|app| self.ground.add_health(name, app));
+            let app = app.map(|app| transcript::plain_value(&app, &names));
+            let title = if number == 0 { String::new() } else { format!("{}: ", name[self.apps[0].len() + 1..].to_owned()) };
+            sections.extend(app.as_ref().and_then(|app| transcript::operation(app, &title, "$NS")));
+            sections.push(transcript::application(app.as_ref(), &title, "$NS"));
+        }
+        let mut objects = Vec::new();
+        for (version, kind) in &self.kinds {
+            objects.extend(self.objects_of(version, kind).await.iter().map(|o| transcript::plain_value(o, &names)));
+        }
+        sections.push(transcript::cluster(&objects, "$NS"));
+        sections
+    }
+
+    /// What a step asks to be shown beside that.
+    async fn shown(&self, step: &Step) -> Vec<String> {
+        let words = notation::words(&step.text);
+        match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["show", "history"] => {
+                let app = self.ground.find(&Self::app_path(&self.apps[0])).await.unwrap_or_default();
+                let history = app["status"]["history"].as_array().cloned().unwrap_or_default();
+                history.iter().map(|h| self.plain(&format!("history {}: {}", h["id"], h["revision"].as_str().unwrap_or("")))).collect()
+            }
+            ["show", target, fields @ ..] => {
+                let object = match self.target(target).await {
+                    Some(path) => self.ground.find(&path).await,
+                    None => None,
+                };
+                let line = |field: &&str| self.plain(&format!("{target} {field}: {}", field_of(object.as_ref(), field)));
+                fields.iter().map(line).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The path of `kind/name` or `kind/namespace/name`; `app` is the Application.
+    pub async fn target(&self, target: &str) -> Option<String> {
+        if target == "app" {
+            return Some(Self::app_path(&self.apps[0]));
+        }
+        let target = self.filled(target);
+        let parts: Vec<&str> = target.split('/').collect();
+        let (kind, namespace, name) = match parts.as_slice() {
+            [kind, name] => (*kind, self.namespace(), *name),
+            [kind, namespace, name] => (*kind, *namespace, *name),
+            _ => return None,
+        };
+        let (version, kind) = notation::type_of(kind);
+        let namespace = if kind == "Application" { NAMESPACE } else { namespace };
+        self.ground.path(&self.filled(&version), &kind, namespace, name).await
+    }
+}
+
+/// A field as text. `managers` are those of its fields.
+fn field_of(object: Option<&Value>, field: &str) -> String {
+    let Some(object) = object else { return "there is no such object".into() };
+    if field == "managers" {
+        let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        let name = |e: &Value| format!("{} {}", e["manager"].as_str().unwrap_or(""), e["operation"].as_str().unwrap_or(""));
+        let names: BTreeSet<String> = entries.iter().filter(|e| e["subresource"].is_null()).map(name).collect();
+        return names.into_iter().collect::<Vec<_>>().join(", ");
+    }
+    match object.pointer(&format!("/{}", field.replace('.', "/"))) {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => "none".into(),
+    }
+}

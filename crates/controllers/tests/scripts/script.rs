@@ -1,0 +1,97 @@
+//! A script as text: its steps, and the transcript that is expected after each. Main type: [`Script`].
+//!
+//! A line that starts in the first column is a step, indented lines below it are its body, lines that start with `|` what is expected then,
+//! `#` and empty lines are for readers.
+
+use std::path::{Path, PathBuf};
+
+/// One file.
+#[derive(Clone, Debug)]
+pub struct Script {
+    pub name: String,
+    path: PathBuf,
+    pub steps: Vec<Step>,
+    /// What follows the last step.
+    rest: Vec<String>,
+}
+
+/// One thing that is done.
+#[derive(Clone, Debug, Default)]
+pub struct Step {
+    /// `verb word…`
+    pub text: String,
+    pub body: Vec<String>,
+    /// Without the `|`.
+    pub expected: Vec<String>,
+    /// Everything of the step as it stands in the file but what is expected.
+    source: Vec<String>,
+}
+
+impl Step {
+    /// The body without its common indentation.
+    pub fn body_text(&self) -> String {
+        let depth = |l: &String| l.len() - l.trim_start().len();
+        let indent = self.body.iter().filter(|l| !l.trim().is_empty()).map(depth).min().unwrap_or(0);
+        self.body.iter().map(|l| l.get(indent..).unwrap_or_default()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Script {
+    /// The file's name without its ending.
+    pub fn name_of(path: &Path) -> String {
+        path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// # Panics
+    /// When the file cannot be read, or begins with something that is no step.
+    pub fn read(path: &Path) -> Self {
+        let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let mut script = Self { name: Self::name_of(path), path: path.to_owned(), steps: Vec::new(), rest: Vec::new() };
+        for (number, line) in text.lines().enumerate() {
+            script.line(line).unwrap_or_else(|problem| panic!("{}:{}: {problem}", path.display(), number + 1));
+        }
+        script
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), &'static str> {
+        let step = self.steps.last_mut();
+        if let Some(expected) = line.strip_prefix('|') {
+            let step = step.ok_or("what is expected needs a step before it")?;
+            step.expected.push(expected.strip_prefix(' ').unwrap_or(expected).to_owned());
+        } else if line.is_empty() || line.starts_with('#') {
+            self.rest.push(line.to_owned());
+        } else if line.starts_with(' ') {
+            let step = step.filter(|s| s.expected.is_empty() && self.rest.is_empty());
+            let step = step.ok_or("an indented line belongs to the step right above it")?;
+            step.body.push(line.to_owned());
+            step.source.push(line.to_owned());
+        } else {
+            let mut source = std::mem::take(&mut self.rest);
+            source.push(line.to_owned());
+            self.steps.push(Step { text: line.to_owned(), source, ..Step::default() });
+        }
+        Ok(())
+    }
+
+    /// As a file.
+    pub fn text(&self) -> String {
+        let mut lines = Vec::new();
+        for step in &self.steps {
+            lines.extend(step.source.iter().cloned());
+            lines.extend(step.expected.iter().map(|l| format!("| {l}").trim_end().to_owned()));
+        }
+        lines.extend(self.rest.iter().cloned());
+        lines.join("\n") + "\n"
+    }
+
+    /// # Panics
+    /// When the file cannot be written.
+    pub fn write(&self) {
+        std::fs::write(&self.path, self.text()).unwrap_or_else(|e| panic!("{}: {e}", self.path.display()));
+    }
+
+    /// Whether it changes what every Application goes by, so that no other may run beside it.
+    pub fn changes_settings(&self) -> bool {
+        self.steps.iter().any(|s| s.text.starts_with("settings") || s.text.starts_with("params"))
+    }
+}

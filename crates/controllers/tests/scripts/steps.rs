@@ -1,0 +1,279 @@
+//! What the steps of a script do: each is one function on [`Play`], by the step's first word.
+//!
+//! A step does what a user's program would: a commit, a request to the API server. What the API server refuses is a line of the transcript.
+
+use crate::{
+    ground::NAMESPACE,
+    notation::{self, fields, merge, words},
+    play::Play,
+    script::Step,
+};
+use http::Method;
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, time::Duration};
+use tiphys_gocompat::{duration, yaml};
+use tokio::time::sleep;
+
+/// What is to be told of a step beside what came of it.
+type Said = Result<Vec<String>, String>;
+
+/// How often it is looked whether a controller took notice of something.
+const LOOKS: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Play<'_> {
+    pub async fn step(&mut self, step: &Step) -> Said {
+        let (app, text) = match step.text.split_once(": ") {
+            Some((other, text)) => (format!("{}-{other}", self.apps[0]), text),
+            None => (self.apps[0].clone(), step.text.as_str()),
+        };
+        if !self.apps.contains(&app) {
+            self.apps.push(app.clone());
+        }
+        let all: Vec<String> = words(text).iter().map(|w| self.filled(w)).collect();
+        let (verb, rest) = all.split_first().ok_or("a step has a word")?;
+        let body = self.filled(&step.body_text());
+        match verb.as_str() {
+            "app" => self.app(&app, rest, &body).await,
+            "project" => self.project(&body).await,
+            "settings" => self.settings("argocd-cm", &body).await,
+            "params" => self.settings("argocd-cmd-params-cm", &body).await,
+            "commit" => self.commit(&body).await,
+            "refresh" => self.refresh(&app, rest.first().map_or("normal", String::as_str)).await,
+            "sync" => self.sync(&app, rest, &body).await,
+            "rollback" => self.rollback(&app, rest).await,
+            "terminate" => self.patch_app(&app, &json!({"status": {"operationState": {"phase": "Terminating"}}})).await,
+            "approve" => self.approve(&app).await,
+            "create" => self.create(rest).await,
+            "edit" => self.edit(rest).await,
+            "delete" => self.delete(rest).await,
+            "pass" => self.pass(rest).await,
+            "look" => {
+                rest.iter().for_each(|kind| self.note_kind(notation::type_of(kind)));
+                Ok(Vec::new())
+            }
+            "show" => Ok(Vec::new()),
+            other => Err(format!("there is no step `{other}`")),
+        }
+    }
+
+    /// A request whose refusal is told.
+    async fn request(&self, method: Method, path: &str, body: Option<&Value>) -> Said {
+        match self.ground.send(method, path, body).await {
+            Ok(_) => Ok(Vec::new()),
+            Err(e) => Ok(vec![self.plain(&format!("refused: {e}"))]),
+        }
+    }
+
+    async fn patch_app(&self, app: &str, patch: &Value) -> Said {
+        self.request(Method::PATCH, &Self::app_path(app), Some(patch)).await
+    }
+
+    async fn get_app(&self, app: &str) -> Result<Value, String> {
+        self.ground.find(&Self::app_path(app)).await.ok_or_else(|| format!("there is no Application {app}"))
+    }
+
+    /// Creates the Application, or changes its specification.
+    async fn app(&mut self, app: &str, words: &[String], body: &str) -> Said {
+        let mut patch = json!({});
+        let (finalizers, words): (Vec<&String>, Vec<&String>) = words.iter().partition(|w| w.starts_with("finalizer"));
+        merge(&mut patch, fields("Application", &words.into_iter().cloned().collect::<Vec<_>>())?);
+        for word in finalizers {
+            let kind = word.split_once('=').map(|(_, kind)| format!("/{kind}")).unwrap_or_default();
+            patch["metadata"]["finalizers"] = json!([format!("resources-finalizer.argocd.argoproj.io{kind}")]);
+        }
+        let spec = yaml_of(body)?;
+        if let Some(namespace) = spec.pointer("/destination/namespace").and_then(Value::as_str) {
+            self.note_namespace(namespace);
+        }
+        if !spec.is_null() {
+            patch["spec"] = spec;
+        }
+        if self.get_app(app).await.is_ok() {
+            return self.patch_app(app, &patch).await;
+        }
+        let mut object = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": app},
+            "spec": {
+                "project": "default", "source": {"repoURL": self.repo.url(), "path": "app", "targetRevision": "HEAD"},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": self.namespace()},
+                "syncPolicy": {"retry": {"limit": 0}}
+            }
+        });
+        merge(&mut object, patch);
+        self.request(Method::POST, &Self::app_path(""), Some(&object)).await
+    }
+
+    /// Creates the project `$APP`, or changes it.
+    async fn project(&self, body: &str) -> Said {
+        let all = format!("/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/appprojects");
+        let (name, spec) = (&self.apps[0], yaml_of(body)?);
+        if self.ground.find(&format!("{all}/{name}")).await.is_some() {
+            return self.request(Method::PATCH, &format!("{all}/{name}"), Some(&json!({"spec": spec}))).await;
+        }
+        let mut object = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": name},
+            "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}], "clusterResourceWhitelist": [{"group": "*", "kind": "*"}]}});
+        merge(&mut object["spec"], spec);
+        self.request(Method::POST, &all, Some(&object)).await
+    }
+
+    /// Changes a ConfigMap of settings.
+    async fn settings(&self, name: &str, body: &str) -> Said {
+        let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/{name}");
+        self.request(Method::PATCH, &path, Some(&json!({"data": yaml_of(body)?}))).await
+    }
+
+    /// The whole content of the next revision: one object a line, or between two lines `---` as it stands; `/folder` begins another folder.
+    async fn commit(&mut self, body: &str) -> Said {
+        let mut files: BTreeMap<String, String> = BTreeMap::new();
+        let (mut folder, mut raw) = ("app".to_owned(), None::<String>);
+        for line in body.lines().chain(["---end"]) {
+            let name = format!("{folder}/{:02}", files.len());
+            match (&mut raw, line) {
+                (Some(_), "---" | "---end") => {
+                    let text = raw.take().unwrap_or_default();
+                    yaml_of(&text).iter().for_each(|object| self.note(object));
+                    files.insert(format!("{name}.yaml"), text);
+                }
+                (Some(text), line) => *text += &format!("{line}\n"),
+                (None, "---") => raw = Some(String::new()),
+                (None, "---end") => {}
+                (None, line) if line.starts_with('/') => line[1..].clone_into(&mut folder),
+                (None, line) => {
+                    let object: Value =
+                        serde_json::from_str(&self.filled(&notation::object(line)?.to_string())).map_err(|e| e.to_string())?;
+                    self.note(&object);
+                    files.insert(format!("{name}.json"), object.to_string());
+                }
+            }
+        }
+        // A folder without manifests is there all the same.
+        files.insert("app/README.md".into(), String::new());
+        let write: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        let gone: Vec<String> = self.repo.files().into_iter().filter(|f| !files.contains_key(f)).collect();
+        self.commits.push(self.repo.commit(&write, &gone.iter().map(String::as_str).collect::<Vec<_>>()));
+        for app in self.apps.clone() {
+            if self.get_app(&app).await.is_ok() {
+                self.refresh(&app, "normal").await?;
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    async fn refresh(&self, app: &str, how: &str) -> Said {
+        let patch = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": how}}});
+        let said = self.patch_app(app, &patch).await?;
+        self.noticed(app, |app| app.pointer("/metadata/annotations/argocd.argoproj.io~1refresh").is_none()).await;
+        Ok(said)
+    }
+
+    /// Waits until the controller took notice. That it does not is told by the transcript.
+    async fn noticed(&self, app: &str, is: impl Fn(&Value) -> bool) {
+        for _ in 0..LOOKS {
+            match self.get_app(app).await {
+                Ok(found) if !is(&found) => sleep(PAUSE).await,
+                _ => return,
+            }
+        }
+    }
+
+    /// Starts an operation, as the API's own call does.
+    async fn operate(&self, app: &str, operation: &Value) -> Said {
+        let started = |app: &Value| app.pointer("/status/operationState/startedAt").cloned();
+        let before = started(&self.get_app(app).await?);
+        // Two operations of one Application never start in one second.
+        let said = self.patch_app(app, &json!({"operation": operation, "status": {"operationState": null}})).await?;
+        self.noticed(app, |now| started(now).is_some() && started(now) != before).await;
+        Ok(said)
+    }
+
+    async fn sync(&self, app: &str, words: &[String], body: &str) -> Said {
+        let policy = self.get_app(app).await?["spec"]["syncPolicy"].clone();
+        let mut sync = json!({"syncOptions": policy["syncOptions"]});
+        for word in words {
+            let (name, value) = word.split_once('=').unwrap_or((word, ""));
+            match name {
+                "prune" => sync["prune"] = true.into(),
+                "dry-run" => sync["dryRun"] = true.into(),
+                "force" => sync["syncStrategy"]["hook"]["force"] = true.into(),
+                "apply" => sync["syncStrategy"]["apply"] = json!({}),
+                "options" => sync["syncOptions"] = value.split(',').collect(),
+                "only" => sync["resources"] = value.split(',').map(selected).collect(),
+                "revision" => sync["revision"] = self.commit_named(value)?.into(),
+                other => return Err(format!("sync has no word `{other}`")),
+            }
+        }
+        let mut operation = json!({"initiatedBy": {"username": "test"}, "sync": sync, "retry": policy["retry"]});
+        merge(&mut operation, yaml_of(body).map(|v| if v.is_null() { json!({}) } else { v })?);
+        self.operate(app, &operation).await
+    }
+
+    fn commit_named(&self, number: &str) -> Result<String, String> {
+        let at = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+        at.and_then(|at| self.commits.get(at)).cloned().ok_or_else(|| format!("there is no commit {number}"))
+    }
+
+    async fn rollback(&self, app: &str, words: &[String]) -> Said {
+        let found = self.get_app(app).await?;
+        let id = words.first().and_then(|w| w.parse::<i64>().ok()).ok_or("rollback needs an id of the history")?;
+        let history = found["status"]["history"].as_array().cloned().unwrap_or_default();
+        let entry = history.iter().find(|h| h["id"] == id).ok_or("the history has no such id")?;
+        let sync = json!({"revision": entry["revision"], "source": entry["source"], "prune": words.iter().any(|w| w == "prune"),
+            "syncOptions": found["spec"]["syncPolicy"]["syncOptions"], "syncStrategy": {"apply": {}}});
+        self.operate(app, &json!({"initiatedBy": {"username": "test"}, "sync": sync})).await
+    }
+
+    /// Approves what asks for confirmation, from now on.
+    async fn approve(&self, app: &str) -> Said {
+        let time = (self.ground.now)().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        self.patch_app(app, &json!({"metadata": {"annotations": {"argocd.argoproj.io/deletion-approved": time}}})).await
+    }
+
+    /// Creates an object by hand.
+    async fn create(&mut self, words: &[String]) -> Said {
+        let (by, words): (Vec<&String>, Vec<&String>) = words.iter().partition(|w| w.starts_with("by="));
+        let manager = by.first().map_or("kubectl-create", |w| &w[3..]);
+        let line: Vec<String> = words.iter().map(|w| if w.contains(' ') { format!("'{w}'") } else { (*w).clone() }).collect();
+        let object: Value =
+            serde_json::from_str(&self.filled(&notation::object(&line.join(" "))?.to_string())).map_err(|e| e.to_string())?;
+        self.note(&object);
+        let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or(self.namespace());
+        let (version, kind) = (object["apiVersion"].as_str().unwrap_or(""), object["kind"].as_str().unwrap_or(""));
+        let path = self.ground.path(version, kind, namespace, "").await.ok_or("there is no such kind")?;
+        self.request(Method::POST, &format!("{path}?fieldManager={manager}"), Some(&object)).await
+    }
+
+    /// Changes fields of an object by hand.
+    async fn edit(&self, words: &[String]) -> Said {
+        let (target, words) = words.split_first().ok_or("what is to be edited?")?;
+        let (_, kind) = notation::type_of(target.split('/').next().unwrap_or_default());
+        let patch = fields(&kind, words)?;
+        let path = self.target(target).await.ok_or("there is no such kind")?;
+        self.request(Method::PATCH, &format!("{path}?fieldManager=kubectl-edit"), Some(&patch)).await
+    }
+
+    async fn delete(&self, words: &[String]) -> Said {
+        let (target, words) = words.split_first().ok_or("what is to be deleted?")?;
+        let path = self.target(target).await.ok_or("there is no such kind")?;
+        let policy = words.first().map(|w| json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": w}));
+        self.request(Method::DELETE, &path, policy.as_ref()).await
+    }
+
+    async fn pass(&self, words: &[String]) -> Said {
+        let nanos = duration::parse(words.first().ok_or("how long?")?).map_err(|e| e.to_string())?;
+        sleep(Duration::from_nanos(u64::try_from(nanos).map_err(|e| e.to_string())?)).await;
+        Ok(Vec::new())
+    }
+}
+
+/// `Kind/name` as an operation names it.
+fn selected(text: &str) -> Value {
+    let (kind, name) = text.split_once('/').unwrap_or((text, ""));
+    let (version, kind) = notation::type_of(kind);
+    json!({"group": version.split_once('/').map_or("", |(group, _)| group), "kind": kind, "name": name})
+}
+
+/// The first document; null of an empty text.
+fn yaml_of(text: &str) -> Result<Value, String> {
+    yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins).map_err(|e| e.to_string())
+}
