@@ -5,7 +5,7 @@
 
 use crate::{
     permit,
-    types::{Condition, ConditionType, DestinationRule, KindRule, ProjectRules},
+    types::{Condition, ConditionType, DestinationRule, KindRule, OrphanRules, ProjectRules},
 };
 use tiphys_api::{
     AppProject, Application, access::normalize_url, application::ApplicationDestination, application::ApplicationSpec,
@@ -162,6 +162,10 @@ pub fn project_rules(project: &AppProject) -> ProjectRules {
         namespace_blacklist: kinds(&spec.namespace_resource_blacklist),
         destinations: spec.destinations.iter().map(place).collect(),
         cluster_permitted: true,
+        orphans: spec.orphaned_resources.as_ref().map(|o| {
+            let ignore = o.ignore.iter().map(|k| KindRule { group: k.group.clone(), kind: k.kind.clone(), name: k.name.clone() });
+            OrphanRules { warn: o.warn.unwrap_or(true), ignore: ignore.collect() }
+        }),
     }
 }
 

@@ -40,5 +40,6 @@ scenarios!(
     rules::the_api_server_says_what_differs,
     rules::sync_windows_hold_syncs_back,
     rules::a_sync_that_takes_too_long_is_ended,
+    rules::orphans_are_counted,
     deletion::hooks_run_before_and_after_a_deletion,
 );

@@ -86,6 +86,44 @@ pub fn sync_windows_hold_syncs_back(world: &mut World) {
     assert_eq!(world.value("held", "value").as_deref(), Some("2"));
 }
 
+pub fn orphans_are_counted(world: &mut World) {
+    let repo = Repo::with(&[("one/cm.yaml", config_map("one", "1").as_str()), ("two/cm.yaml", config_map("two", "1").as_str())]);
+    let projects = namespaced("argoproj.io/v1alpha1", "argocd", "appprojects");
+    let spec = json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
+        "clusterResourceWhitelist": [{"group": "*", "kind": "*"}], "orphanedResources": {"warn": true, "ignore": [{"kind": "ConfigMap", "name": "known-*"}]}});
+    let project = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "orphans"}, "spec": spec});
+    world.kube.create(&projects, &project);
+    for name in ["one", "two"] {
+        let mut app = world.application(name, &repo.url(), name, &json!({}));
+        app["spec"]["project"] = "orphans".into();
+        world.kube.create(&apps_path(), &app);
+        world.until_well(name, &repo.head());
+    }
+    let warning = |app: &Value| {
+        let conditions = app.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+        conditions.iter().find(|c| c["type"] == "OrphanedResourceWarning").map(|c| text(c, "/message").to_owned())
+    };
+    // Each other's resources, what the namespace came with and what is excepted are no orphans.
+    let create = |name: &str| {
+        let path = namespaced("v1", &world.namespace, "configmaps");
+        world.kube.create(&path, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}));
+    };
+    create("known-one");
+    create("left");
+    for name in ["one", "two"] {
+        world.until(name, "one orphan", |app| warning(app).as_deref() == Some("Application has 1 orphaned resources"));
+    }
+    create("also-left");
+    world.until("one", "two orphans", |app| warning(app).as_deref() == Some("Application has 2 orphaned resources"));
+    let change = |orphans: Value| world.kube.patch(&format!("{projects}/orphans"), &json!({"spec": {"orphanedResources": orphans}}));
+    change(json!({"ignore": [{"kind": "ConfigMap", "name": "*"}]}));
+    world.until("one", "no orphan", |app| warning(app).is_none());
+    change(json!({"ignore": null}));
+    world.until("one", "three orphans", |app| warning(app).as_deref() == Some("Application has 3 orphaned resources"));
+    change(Value::Null);
+    world.until("one", "nothing told", |app| warning(app).is_none());
+}
+
 pub fn a_sync_that_takes_too_long_is_ended(world: &mut World) {
     let params = format!("{}/argocd-cmd-params-cm", namespaced("v1", "argocd", "configmaps"));
     world.kube.patch(&params, &json!({"data": {"controller.sync.timeout.seconds": "2"}}));

@@ -438,9 +438,16 @@ impl LiveCache {
         self.shared.read().apps()
     }
 
+    /// From now on `app` hears of what belongs to nobody in this namespace, and in no other.
+    pub fn monitor(&self, app: &str, namespace: Option<&str>) {
+        self.shared.write().monitor(app, namespace);
+    }
+
     /// Nothing is wanted of `app` any more.
     pub fn forget(&self, app: &str) {
-        self.shared.write().pin(app, Vec::new());
+        let mut store = self.shared.write();
+        store.pin(app, Vec::new());
+        store.monitor(app, None);
     }
 
     /// Whose scripts tell the health of objects that are seen from now on.

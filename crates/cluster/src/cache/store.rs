@@ -68,6 +68,8 @@ pub(super) struct Store {
     /// Objects without a mark whose bodies Applications want: key to Applications.
     pinned: HashMap<ResourceKey, Vec<NameId>>,
     pins_of: HashMap<NameId, Vec<ResourceKey>>,
+    /// Applications that want to hear of what belongs to nobody, by namespace.
+    monitors: HashMap<NameId, Vec<NameId>>,
     deleted: VecDeque<Uid>,
     deleted_set: HashSet<Uid>,
     body_bytes: usize,
@@ -231,7 +233,27 @@ impl Store {
         }
     }
 
-    /// The Applications an object matters to: the one it is marked with, those that pinned it, those of its owners.
+    /// From now on `app` hears of what belongs to nobody in this namespace, and in no other.
+    pub fn monitor(&mut self, app: &str, namespace: Option<&str>) {
+        if namespace.is_none() && self.monitors.is_empty() {
+            return;
+        }
+        let app = self.names.id(app);
+        let namespace = namespace.map(|n| self.names.id(n));
+        if namespace.is_some_and(|n| self.monitors.get(&n).is_some_and(|apps| apps.contains(&app))) {
+            return;
+        }
+        self.monitors.retain(|_, apps| {
+            apps.retain(|a| *a != app);
+            !apps.is_empty()
+        });
+        if let Some(namespace) = namespace {
+            self.monitors.entry(namespace).or_default().push(app);
+        }
+    }
+
+    /// The Applications an object matters to: the one it is marked with, those that pinned it, those of its owners; or, when it belongs to
+    /// nobody, those that monitor its namespace.
     fn apps_of(&self, entry: &Entry, key: &ResourceKey) -> (Vec<Arc<str>>, bool) {
         let mut apps: Vec<NameId> = self.pinned.get(key).cloned().unwrap_or_default();
         if entry.app != NameId::EMPTY && !apps.contains(&entry.app) {
@@ -251,6 +273,9 @@ impl Store {
                 break;
             }
             above = next;
+        }
+        if apps.is_empty() {
+            apps.extend(self.monitors.get(&entry.namespace).into_iter().flatten());
         }
         (apps.into_iter().filter_map(|a| self.names.shared(a)).collect(), managed)
     }

@@ -12,15 +12,17 @@ use super::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use tiphys_api::{Application, constants};
+use tiphys_api::{Application, constants, resource::ApplicationTree};
 use tiphys_cluster::{
     app_state::AppKey,
+    clusters::LiveCluster,
     records::{Event, EventTarget, Record},
 };
 use tiphys_engine::{
     spec,
     sync::window::Windows,
-    types::{Condition, ConditionType},
+    tree,
+    types::{Comparison, Condition, ConditionType},
 };
 
 /// When to look again although nothing happened meanwhile.
@@ -66,7 +68,7 @@ impl<'a> Pass<'a> {
             .or_else(unknown);
         let operating = self.app.operation.is_some();
         if due.as_ref().is_none_or(|r| r.level == Level::Tree) && !operating {
-            self.refresh_tree(due.is_some()).await;
+            self.refresh_tree(due.is_some()).await?;
             return Ok(refresh::next_expiry(&self.app, expiry, self.now).map(|d| (Reason::LOOK, d)));
         }
         if let Some(refresh) = due.filter(|r| !operating || r.level > Level::Recent || r.why.ends_with("requested")) {
@@ -111,9 +113,9 @@ impl<'a> Pass<'a> {
             Ok(compared) => {
                 super::delete_hooks::align(&mut self.app.metadata.finalizers, &compared.comparison);
                 status::apply_comparison(&mut self.app, &compared.comparison, &compared.facts, self.now);
+                let tree = self.take_tree(&compared.comparison, &compared.cluster);
                 let published = self.memo.published.replace(compared.comparison.clone());
-                let summary = self.controller.publish(self.key, &compared.comparison, published.as_deref(), &compared.cluster);
-                (self.app.status.summary.images, self.app.status.summary.external_urls) = summary;
+                self.controller.publish(self.key, &compared.comparison, published.as_deref(), tree);
             }
             Err(message) => {
                 let condition = Condition::new(ConditionType::ComparisonError, message);
@@ -125,13 +127,26 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Shows what became of the resources' own products; nothing is compared.
-    async fn refresh_tree(&self, changed: bool) {
-        if let (true, Some(comparison)) = (changed, &self.memo.comparison)
+    /// Shows what became of the resources' own products and of orphans; nothing is compared.
+    async fn refresh_tree(&mut self, changed: bool) -> Result<(), Error> {
+        if let (true, Some(comparison)) = (changed, self.memo.comparison.clone())
             && let Ok(cluster) = super::compare::cluster(self).await
         {
-            self.controller.publish_tree(self.key, comparison, &cluster);
+            let tree = self.take_tree(&comparison, &cluster);
+            self.controller.publish_tree(self.key, tree);
+            self.store().await?;
         }
+        Ok(())
+    }
+
+    /// The tree as it is now, and in the status what it says.
+    fn take_tree(&mut self, comparison: &Comparison, cluster: &LiveCluster) -> ApplicationTree {
+        let tree = self.controller.tree(comparison, &cluster.cache);
+        let status = &mut self.app.status;
+        (status.summary.images, status.summary.external_urls) = tree::summary(&tree);
+        let orphans = tree::orphans::condition(tree.orphaned_nodes.len(), &comparison.rules);
+        status::set_conditions(status, orphans.as_slice(), &[ConditionType::OrphanedResourceWarning], self.now);
+        tree
     }
 
     /// What is wrong with the specification or its project.

@@ -2,49 +2,71 @@
 
 use super::Controller;
 use serde_json::Value;
-use std::collections::BTreeSet;
-use tiphys_api::resource::{ApplicationTree, ResourceDiff};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
+use tiphys_api::resource::{ApplicationTree, ResourceDiff, ResourceNode};
 use tiphys_apimachinery::Object;
-use tiphys_cluster::{app_state::AppKey, cache::LiveCache, clusters::LiveCluster};
+use tiphys_cluster::{
+    app_state::AppKey,
+    cache::{Live, LiveCache},
+};
 use tiphys_engine::{
     diff, tree,
     types::{Comparison, Entry},
 };
 
 impl Controller {
-    /// Publishes resources and tree; of resources that were published before nothing is written again. Returns what the tree says of
-    /// images and external addresses.
-    pub(super) fn publish(
-        &self,
-        key: &AppKey,
-        comparison: &Comparison,
-        published: Option<&Comparison>,
-        cluster: &LiveCluster,
-    ) -> (Vec<String>, Vec<String>) {
-        let tree = tree_of(comparison, &cluster.cache);
-        let summary = tree::summary(&tree);
+    /// Publishes resources and tree; of resources that were published before nothing is written again.
+    pub(super) fn publish(&self, key: &AppKey, comparison: &Comparison, published: Option<&Comparison>, tree: ApplicationTree) {
         if published.is_some_and(|before| comparison.has_entries_of(before)) {
-            self.states.publish_tree(key, tree);
-        } else {
-            let managed: Vec<_> = comparison.entries.iter().map(|e| resource_diff(e)).collect();
-            self.states.publish(key, &managed, tree);
+            return self.publish_tree(key, tree);
         }
-        summary
+        let managed: Vec<_> = comparison.entries.iter().map(|e| resource_diff(e)).collect();
+        self.states.publish(key, &managed, tree);
     }
 
     /// Publishes the tree alone: something that a resource made has changed.
-    pub(super) fn publish_tree(&self, key: &AppKey, comparison: &Comparison, cluster: &LiveCluster) {
-        self.states.publish_tree(key, tree_of(comparison, &cluster.cache));
+    pub(super) fn publish_tree(&self, key: &AppKey, tree: ApplicationTree) {
+        self.states.publish_tree(key, tree);
     }
 
     /// Nothing is known of the Application's resources.
     pub(super) fn publish_unknown(&self, key: &AppKey) {
         self.states.publish(key, &[], ApplicationTree::default());
     }
-}
 
-fn tree_of(comparison: &Comparison, cache: &LiveCache) -> ApplicationTree {
-    tree::build(&comparison.entries, &comparison.rules, &|uid| cache.child_nodes(uid))
+    /// The tree as it is now, with the orphans if they are looked for. From then on a change of what belongs to nobody in the namespace is
+    /// a reason to look again.
+    pub(super) fn tree(&self, comparison: &Comparison, cache: &LiveCache) -> ApplicationTree {
+        let rules = &comparison.rules;
+        let children = |uid: &str| cache.child_nodes(uid);
+        let mut tree = tree::build(&comparison.entries, rules, &children);
+        let namespace = Some(rules.dest_namespace.as_str()).filter(|n| !n.is_empty() && rules.project.orphans.is_some());
+        cache.monitor(&rules.tracking.app_name, namespace);
+        if let Some(namespace) = namespace {
+            let nobodys = self.nobodys(cache, namespace, &tree);
+            tree.orphaned_nodes = tree::orphans::of(&comparison.entries, rules, nobodys, &children);
+        }
+        tree
+    }
+
+    /// What is in a namespace without an owner, without the mark of an Application that there is, and not in the tree.
+    fn nobodys(&self, cache: &LiveCache, namespace: &str, tree: &ApplicationTree) -> Vec<ResourceNode> {
+        let objects = cache.namespace_objects(namespace);
+        let in_tree = tree.nodes.iter().map(|n| n.resource_ref.uid.clone());
+        // The claims of a StatefulSet name no owner.
+        let sets = objects.iter().filter(|o| o.key.group == "apps" && o.key.kind == "StatefulSet");
+        let claims = sets.flat_map(|set| cache.children(&set.uid)).map(|claim| claim.uid);
+        let owned: HashSet<String> = in_tree.chain(claims).collect();
+        let exists = |instance: &Arc<str>| {
+            let app = AppKey::from_instance(instance, &self.records.namespace);
+            self.records.applications.get(&app.namespace, &app.name).is_some()
+        };
+        let nobodys = |o: &&Live| o.owners.is_empty() && !owned.contains(&o.uid) && !o.app.as_ref().is_some_and(exists);
+        objects.iter().filter(nobodys).map(Live::node).collect()
+    }
 }
 
 fn resource_diff(entry: &Entry) -> ResourceDiff {

@@ -17,12 +17,11 @@ use tiphys_engine::types::{Comparison, Condition, ConditionType, Entry, HealthSt
 const HEALTH_IN_TREE: &str = "appTree";
 
 /// The condition types that a comparison decides about; the others stay as they are.
-pub const BY_COMPARISON: [ConditionType; 5] = [
+pub const BY_COMPARISON: [ConditionType; 4] = [
     ConditionType::ComparisonError,
     ConditionType::SharedResourceWarning,
     ConditionType::RepeatedResourceWarning,
     ConditionType::ExcludedResourceWarning,
-    ConditionType::OrphanedResourceWarning,
 ];
 
 /// The condition types that the check of the specification decides about.

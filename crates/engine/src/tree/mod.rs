@@ -5,6 +5,7 @@
 
 pub mod info;
 mod network;
+pub mod orphans;
 mod pod;
 
 use crate::{
@@ -26,7 +27,7 @@ const DEPTH_LIMIT: usize = 32;
 /// The tree below the entries. `children` has the nodes of the objects that an object (by its uid) owns; their `parent_refs` are set here.
 /// What the project does not permit is left out with everything below it.
 pub fn build(entries: &[Arc<Entry>], rules: &CompareRules, children: &dyn Fn(&str) -> Vec<ResourceNode>) -> ApplicationTree {
-    let mut builder = Builder { rules, children, nodes: Vec::new(), by_uid: BTreeMap::new() };
+    let mut builder = Builder::new(rules, children);
     for entry in entries {
         match (&entry.live, &entry.desired) {
             (Some(live), _) => builder.add(managed(entry, live, &rules.customizations), None, 0),
@@ -119,7 +120,11 @@ struct Builder<'a> {
     by_uid: BTreeMap<String, usize>,
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
+    fn new(rules: &'a CompareRules, children: &'a dyn Fn(&str) -> Vec<ResourceNode>) -> Self {
+        Self { rules, children, nodes: Vec::new(), by_uid: BTreeMap::new() }
+    }
+
     fn add(&mut self, mut node: ResourceNode, parent: Option<&ResourceRef>, depth: usize) {
         let this = node.resource_ref.clone();
         if let Some(index) = self.by_uid.get(&this.uid) {

@@ -66,6 +66,15 @@ pub struct DestinationRule {
     pub namespace: String,
 }
 
+/// What a project says of objects in its Applications' namespaces that belong to nobody.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OrphanRules {
+    /// A condition tells how many there are.
+    pub warn: bool,
+    /// Globs, of which an empty kind or name means any; an empty group is the core group.
+    pub ignore: Vec<KindRule>,
+}
+
 /// What a project permits, as data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProjectRules {
@@ -78,6 +87,8 @@ pub struct ProjectRules {
     pub destinations: Vec<DestinationRule>,
     /// With `permitOnlyProjectScopedClusters`, whether the destination cluster belongs to the project; otherwise true.
     pub cluster_permitted: bool,
+    /// `None`: orphans are not looked for.
+    pub orphans: Option<OrphanRules>,
 }
 
 impl ProjectRules {
@@ -93,6 +104,7 @@ impl ProjectRules {
             namespace_blacklist: Vec::new(),
             destinations: vec![anywhere],
             cluster_permitted: true,
+            orphans: None,
         }
     }
 }
