@@ -33,3 +33,8 @@ fn fields_v1() {
 fn crd_schema() {
     fuzz("crd-schema");
 }
+
+#[test]
+fn template() {
+    fuzz("template");
+}

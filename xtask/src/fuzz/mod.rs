@@ -25,7 +25,7 @@ const SLOWEST: Duration = Duration::from_secs(60);
 
 #[derive(Args)]
 pub struct Fuzz {
-    /// json, json-patch, strategic-merge, fields-v1 or crd-schema; all of them without it
+    /// json, json-patch, strategic-merge, fields-v1, crd-schema or template; all of them without it
     target: Option<String>,
     /// How long, for each target
     #[arg(long, default_value_t = 10)]

@@ -33,8 +33,8 @@ const KEYS: [&str; 22] = [
     "v:1",
 ];
 
-/// Bytes that mean something to a JSON parser.
-const BYTES: &[u8] = b"{}[]\",:\\u0-eE.\n\xff";
+/// Bytes that mean something to a parser of JSON or templates.
+const BYTES: &[u8] = b"{}[]\",:\\u0-eE.\n\xff|()$=%`'/* ";
 
 /// Input number `index`: one of the seeds, changed. The first inputs are the seeds as they are.
 pub fn input(seeds: &str, seed: u64, index: u64) -> Vec<u8> {

@@ -1,6 +1,8 @@
 //! What is fuzzed: a name, seeds, and what must hold for every input. A panic, an endless loop or too much memory fails as well.
 
+use crate::parity::template::world;
 use serde_json::Value;
+use std::sync::Arc;
 use tiphys_apimachinery::{
     Gvk, Object,
     patch::{
@@ -9,7 +11,10 @@ use tiphys_apimachinery::{
     },
     schema::{self, Schema, TypeRef, crd},
 };
-use tiphys_gocompat::yaml;
+use tiphys_gocompat::{
+    template::{Budget, Limits, MissingKey, Options, TemplateSet, execute},
+    yaml,
+};
 
 pub struct Target {
     pub name: &'static str,
@@ -18,12 +23,13 @@ pub struct Target {
     pub run: fn(&[u8]) -> Result<(), String>,
 }
 
-pub const ALL: [Target; 5] = [
+pub const ALL: [Target; 6] = [
     Target { name: "json", seeds: include_str!("seeds/json.txt"), run: run_json },
     Target { name: "json-patch", seeds: include_str!("seeds/json-patch.txt"), run: run_json_patch },
     Target { name: "strategic-merge", seeds: include_str!("seeds/strategic-merge.txt"), run: run_strategic },
     Target { name: "fields-v1", seeds: include_str!("seeds/fields-v1.txt"), run: run_fields },
     Target { name: "crd-schema", seeds: include_str!("seeds/crd-schema.txt"), run: run_crd },
+    Target { name: "template", seeds: include_str!("seeds/template.txt"), run: run_template },
 ];
 
 fn holds(condition: bool, what: &str) -> Result<(), String> {
@@ -146,4 +152,19 @@ fn run_crd(input: &[u8]) -> Result<(), String> {
         let _ = apply::apply(None, &object, &options, Some(root));
     }
     Ok(())
+}
+
+/// A template, parsed and executed with functions and values of every kind below a small budget.
+fn run_template(input: &[u8]) -> Result<(), String> {
+    let limits = Limits { steps: 100_000, output: 1 << 20, memory: 8 << 20 };
+    let mut set = TemplateSet::new("root", world::functions());
+    let Ok(()) = set.parse("t", input) else { return Ok(()) };
+    let budget = Budget::new(limits);
+    let mut out = Vec::new();
+    let options = Options { missing_key: MissingKey::Zero, budget: &budget, host: &mut world::Included::new() };
+    // An error is an answer, too, and says where.
+    if let Err(error) = execute(&Arc::new(set), "t", world::universe(&Value::Null), options, &mut out) {
+        holds(error.to_string().starts_with("template: "), "an error names its template")?;
+    }
+    holds(out.len() <= 1 << 20, "the output stays below its limit")
 }

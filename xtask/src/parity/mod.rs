@@ -1,6 +1,6 @@
 //! `cargo xtask parity`: what the real programs and we make of the same inputs, now, in numbers one likes.
 
-mod template;
+pub mod template;
 
 use clap::Subcommand;
 use std::path::Path;

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, path::Path, process::Command};
 #[path = "../../../crates/gocompat/tests/template/replay.rs"]
 mod replay;
 #[path = "../../../crates/gocompat/tests/template/world.rs"]
-mod world;
+pub mod world;
 
 #[derive(clap::Args)]
 pub struct Args {
