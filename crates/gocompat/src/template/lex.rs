@@ -49,7 +49,7 @@ pub enum Keyword {
     With,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Token {
     pub kind: Kind,
     /// Where it begins, in bytes.
@@ -57,8 +57,6 @@ pub struct Token {
     pub end: usize,
     /// Its line, from 1.
     pub line: usize,
-    /// What is wrong, for an error.
-    pub message: String,
 }
 
 pub struct Lexer<'t> {
@@ -72,13 +70,26 @@ pub struct Lexer<'t> {
     /// Whether `break` and `continue` are keywords: no function has the name.
     pub break_word: bool,
     pub continue_word: bool,
+    /// What is wrong, once an error was met.
+    pub error: String,
 }
 
 type Step = Result<Token, Token>;
 
 impl<'t> Lexer<'t> {
     pub fn new(input: &'t [u8]) -> Self {
-        Self { input, pos: 0, start: 0, line: 1, start_line: 1, parens: 0, inside: false, break_word: true, continue_word: true }
+        Self {
+            input,
+            pos: 0,
+            start: 0,
+            line: 1,
+            start_line: 1,
+            parens: 0,
+            inside: false,
+            break_word: true,
+            continue_word: true,
+            error: String::new(),
+        }
     }
 
     pub fn next_token(&mut self) -> Token {
@@ -127,7 +138,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn token(&mut self, kind: Kind) -> Token {
-        let token = Token { kind, pos: self.start, end: self.pos, line: self.start_line, message: String::new() };
+        let token = Token { kind, pos: self.start, end: self.pos, line: self.start_line };
         self.start = self.pos;
         self.start_line = self.line;
         token
@@ -138,7 +149,10 @@ impl<'t> Lexer<'t> {
     }
 
     fn fail(&mut self, message: impl Into<String>) -> Step {
-        Err(Token { kind: Kind::Error, pos: self.start, end: self.start, line: self.start_line, message: message.into() })
+        if self.error.is_empty() {
+            self.error = message.into();
+        }
+        Err(Token { kind: Kind::Error, pos: self.start, end: self.start, line: self.start_line })
     }
 
     /// Skips what was passed without [`Lexer::next`].

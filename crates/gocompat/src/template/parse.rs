@@ -54,7 +54,7 @@ struct Unit {
 
 impl Unit {
     fn new(name: String) -> Self {
-        let none = || Token { kind: Kind::Eof, pos: 0, end: 0, line: 0, message: String::new() };
+        let none = || Token { kind: Kind::Eof, pos: 0, end: 0, line: 0 };
         Self {
             name,
             builder: Builder::default(),
@@ -101,7 +101,7 @@ impl Parser<'_> {
         } else {
             self.unit.tokens[0] = self.lexer.next_token();
         }
-        self.unit.tokens[self.unit.peeked].clone()
+        self.unit.tokens[self.unit.peeked]
     }
 
     fn backup(&mut self) {
@@ -155,17 +155,17 @@ impl Parser<'_> {
         }
         let mut extra = String::new();
         if self.unit.action_line != 0 && self.unit.action_line != token.line {
-            let words = if token.message.ends_with(" action") { "" } else { " in action" };
+            let words = if self.lexer.error.ends_with(" action") { "" } else { " in action" };
             extra = format!("{words} started at {}:{}", self.nodes.file, self.unit.action_line);
         }
-        self.error(format!("{}{extra}", token.message))
+        self.error(format!("{}{extra}", self.lexer.error))
     }
 
     /// A token, as error texts show it.
     fn describe(&self, token: &Token) -> String {
         match token.kind {
             Kind::Eof => "EOF".into(),
-            Kind::Error => token.message.clone(),
+            Kind::Error => self.lexer.error.clone(),
             Kind::Keyword(_) | Kind::Dot | Kind::Nil => format!("<{}>", String::from_utf8_lossy(self.text(token))),
             _ => {
                 let text = self.text(token);

@@ -83,7 +83,7 @@ impl Builder {
             Node::Identifier(name) => self.function(input, node, node, *name, &[], false),
             _ => {
                 let Some(literal) = literal(input.nodes, node) else { return };
-                match typed(&literal, wanted, &input.nodes.write(node)) {
+                match typed(&literal, wanted, || input.nodes.write(node)) {
                     Ok(constant) => self.constant(node, constant),
                     Err(why) => self.fail(Some(node), why),
                 }
@@ -98,7 +98,7 @@ impl Builder {
     /// A literal where its own type counts.
     pub(super) fn open_literal(&mut self, input: Input<'_>, node: Id) {
         let Some(literal) = literal(input.nodes, node) else { return };
-        match typed(&literal, Type::Any, &input.nodes.write(node)) {
+        match typed(&literal, Type::Any, || input.nodes.write(node)) {
             Ok(constant) => self.constant(node, constant),
             Err(why) => self.fail(Some(node), why),
         }
@@ -115,8 +115,8 @@ fn literal(nodes: &Nodes, node: Id) -> Option<Literal> {
     }
 }
 
-/// What a literal is as a value of a type; `text` is how it is written.
-pub(in super::super) fn typed(literal: &Literal, wanted: Type, text: &str) -> Result<Constant, String> {
+/// What a literal is as a value of a type; `text` tells how it is written.
+pub(in super::super) fn typed(literal: &Literal, wanted: Type, text: impl Fn() -> String) -> Result<Constant, String> {
     if let Literal::Nil = literal {
         return if wanted.can_be_nil() { Ok(Constant::Zero(wanted)) } else { Err(format!("cannot assign nil to {wanted}")) };
     }
@@ -141,13 +141,13 @@ pub(in super::super) fn typed(literal: &Literal, wanted: Type, text: &str) -> Re
         Some(Type::Uint(_)) => "unsigned integer",
         Some(Type::Float64) => "float",
         Some(Type::Complex128) => "complex",
-        _ => return Err(format!("can't handle {text} for arg of type {wanted}")),
+        _ => return Err(format!("can't handle {} for arg of type {wanted}", text())),
     };
-    found.ok_or_else(|| format!("expected {kind}; found {text}"))
+    found.ok_or_else(|| format!("expected {kind}; found {}", text()))
 }
 
 /// A literal where no type is asked for.
-fn ideal(literal: &Literal, text: &str) -> Result<Constant, String> {
+fn ideal(literal: &Literal, text: impl Fn() -> String) -> Result<Constant, String> {
     Ok(match literal {
         Literal::Nil => Constant::Nil,
         Literal::Bool(b) => Constant::Bool(*b),
@@ -156,7 +156,7 @@ fn ideal(literal: &Literal, text: &str) -> Result<Constant, String> {
             Number { complex: Some((re, im)), .. } => Constant::Complex(*re, *im),
             Number { float: Some(float), fractional: true, .. } => Constant::Float(*float),
             Number { int: Some(int), .. } => Constant::Int(IntKind::Int, *int),
-            _ => return Err(format!("{text} overflows {INT}")),
+            _ => return Err(format!("{} overflows {INT}", text())),
         },
     })
 }

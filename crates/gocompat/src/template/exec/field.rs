@@ -34,7 +34,7 @@ impl Machine<'_> {
                 self.frame.at = Some(*at);
                 let Some(bound) = self.bound.last() else { return Ok(()) };
                 let wanted = bound.function.param(usize::from(*index));
-                let constant = typed(literal, wanted, &template.nodes.write(*at)).map_err(Fault::Here)?;
+                let constant = typed(literal, wanted, || template.nodes.write(*at)).map_err(Fault::Here)?;
                 self.stack.push(Slot::new(constant.value()));
                 Ok(())
             }
