@@ -7,6 +7,7 @@
 mod detect;
 mod directory;
 mod files;
+pub mod helm;
 mod manifest;
 
 pub use detect::{ExplicitKind, SourceKind, detect};

@@ -1,0 +1,60 @@
+//! `.helmignore`: which files of a folder do not belong to the chart.
+//!
+//! Main type: [`Rules`].
+
+use tiphys_gocompat::path_match::{BadPattern, matches};
+
+pub(super) struct Rules(Vec<Rule>);
+
+struct Rule {
+    pattern: String,
+    /// Everything that does not match is ignored.
+    negated: bool,
+    folders_only: bool,
+    /// The pattern is for the last part of a path.
+    base_only: bool,
+}
+
+impl Rules {
+    /// The lines of the file, and what Helm always ignores.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut rules = Self(Vec::new());
+        for line in text.lines().chain(["templates/.?*"]) {
+            rules.add(line.trim())?;
+        }
+        Ok(rules)
+    }
+
+    fn add(&mut self, line: &str) -> Result<(), String> {
+        if line.is_empty() || line.starts_with('#') {
+            return Ok(());
+        }
+        if line.contains("**") {
+            return Err("double-star (**) syntax is not supported".to_owned());
+        }
+        matches(line, "abc").map_err(|BadPattern| BadPattern.to_string())?;
+        let (negated, pattern) = line.strip_prefix('!').map_or((false, line), |rest| (true, rest));
+        let (folders_only, pattern) = pattern.strip_suffix('/').map_or((false, pattern), |rest| (true, rest));
+        let (base_only, pattern) = match pattern.strip_prefix('/') {
+            Some(rest) => (false, rest),
+            None => (!pattern.contains('/'), pattern),
+        };
+        self.0.push(Rule { pattern: pattern.to_owned(), negated, folders_only, base_only });
+        Ok(())
+    }
+
+    pub fn ignore(&self, path: &str, folder: bool) -> bool {
+        for rule in &self.0 {
+            let subject = if rule.base_only { path.rsplit('/').next().unwrap_or(path) } else { path };
+            let hit = || matches(&rule.pattern, subject).unwrap_or(false);
+            if rule.negated {
+                if (rule.folders_only && !folder) || !hit() {
+                    return true;
+                }
+            } else if (folder || !rule.folders_only) && hit() {
+                return true;
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,219 @@
+//! Chart.yaml: fields, and what Helm refuses in them.
+//!
+//! Main type: [`Metadata`].
+
+use super::decode::Decoder;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use tiphys_gocompat::semver::Version;
+use tiphys_gocompat::text::{is_print, is_space, quote};
+
+/// Chart.yaml, and what requirements.yaml adds to it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metadata {
+    pub name: String,
+    pub home: String,
+    pub sources: Vec<String>,
+    pub version: String,
+    pub description: String,
+    pub keywords: Vec<String>,
+    pub maintainers: Vec<Maintainer>,
+    pub icon: String,
+    pub api_version: String,
+    pub condition: String,
+    pub tags: String,
+    pub app_version: String,
+    pub deprecated: bool,
+    pub annotations: BTreeMap<String, String>,
+    /// Constraint on the version of Kubernetes.
+    pub kube_version: String,
+    /// None when there is no such field, which is not the same as an empty list: only a list makes Helm look at the subcharts' conditions.
+    pub dependencies: Option<Vec<Dependency>>,
+    /// `type`: application, library or nothing.
+    pub kind: String,
+    /// Lists that hold a `null`.
+    null_maintainer: bool,
+    null_dependency: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Maintainer {
+    pub name: String,
+    pub email: String,
+    pub url: String,
+}
+
+/// A chart that another needs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Dependency {
+    pub name: String,
+    /// Version or constraint.
+    pub version: String,
+    pub repository: String,
+    /// Paths of values, separated by commas; the first that is a boolean decides.
+    pub condition: String,
+    pub tags: Vec<String>,
+    pub enabled: bool,
+    pub import_values: Vec<Value>,
+    pub alias: String,
+}
+
+impl Metadata {
+    /// Writes the fields of a document over what is there.
+    pub(super) fn decode(&mut self, document: &Value) -> Result<(), String> {
+        Decoder::run("Metadata", document, |d, key, value| match key {
+            "name" => d.text("name", value, &mut self.name),
+            "home" => d.text("home", value, &mut self.home),
+            "sources" => d.texts("sources", value, &mut self.sources),
+            "version" => d.text("version", value, &mut self.version),
+            "description" => d.text("description", value, &mut self.description),
+            "keywords" => d.texts("keywords", value, &mut self.keywords),
+            "maintainers" => self.decode_maintainers(d, value),
+            "icon" => d.text("icon", value, &mut self.icon),
+            "apiversion" => d.text("apiVersion", value, &mut self.api_version),
+            "condition" => d.text("condition", value, &mut self.condition),
+            "tags" => d.text("tags", value, &mut self.tags),
+            "appversion" => d.text("appVersion", value, &mut self.app_version),
+            "deprecated" => d.flag("deprecated", value, &mut self.deprecated),
+            "annotations" => d.pairs("annotations", value, |k, v| {
+                self.annotations.insert(k, v);
+            }),
+            "kubeversion" => d.text("kubeVersion", value, &mut self.kube_version),
+            "dependencies" => {
+                let (list, null) = decode_dependencies(d, value);
+                self.dependencies = (!value.is_null()).then_some(list);
+                self.null_dependency = null;
+            }
+            "type" => d.text("type", value, &mut self.kind),
+            _ => {}
+        })
+    }
+
+    fn decode_maintainers(&mut self, d: &mut Decoder, value: &Value) {
+        self.maintainers.clear();
+        self.null_maintainer = false;
+        for item in d.list("maintainers", value, "[]*v2.Maintainer") {
+            let mut maintainer = Maintainer::default();
+            let there = d.inner("maintainers", "Maintainer", item, |d, key, value| match key {
+                "name" => d.text("name", value, &mut maintainer.name),
+                "email" => d.text("email", value, &mut maintainer.email),
+                "url" => d.text("url", value, &mut maintainer.url),
+                _ => {}
+            });
+            self.null_maintainer |= !there;
+            self.maintainers.push(maintainer);
+        }
+    }
+
+    /// Cleans the texts and says what is wrong.
+    pub(super) fn validate(&mut self) -> Result<(), String> {
+        let texts = [&mut self.name, &mut self.description, &mut self.home, &mut self.icon, &mut self.condition, &mut self.tags];
+        texts.into_iter().chain([&mut self.app_version, &mut self.kube_version]).for_each(sanitize);
+        self.sources.iter_mut().chain(&mut self.keywords).for_each(sanitize);
+        if let Some(message) = self.fault() {
+            return Err(format!("validation: {message}"));
+        }
+        for maintainer in &mut self.maintainers {
+            [&mut maintainer.name, &mut maintainer.email, &mut maintainer.url].into_iter().for_each(sanitize);
+        }
+        let mut names = std::collections::BTreeSet::new();
+        for dependency in self.dependencies.iter_mut().flatten() {
+            dependency.validate().map_err(|message| format!("validation: {message}"))?;
+            let key = if dependency.alias.is_empty() { &dependency.name } else { &dependency.alias };
+            if !names.insert(key) {
+                return Err(format!("validation: more than one dependency with name or alias {}", quote(key)));
+            }
+        }
+        Ok(())
+    }
+
+    fn fault(&self) -> Option<String> {
+        let base = self.name.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        match () {
+            () if self.api_version.is_empty() => Some("chart.metadata.apiVersion is required".into()),
+            () if self.name.is_empty() => Some("chart.metadata.name is required".into()),
+            () if self.name == "." || self.name == ".." => Some(format!("chart.metadata.name {} is not allowed", quote(&self.name))),
+            () if base != self.name => Some(format!("chart.metadata.name {} is invalid", quote(&self.name))),
+            () if self.version.is_empty() => Some("chart.metadata.version is required".into()),
+            () if Version::parse(&self.version).is_err() => Some(format!("chart.metadata.version {} is invalid", quote(&self.version))),
+            () if !matches!(self.kind.as_str(), "" | "application" | "library") => {
+                Some("chart.metadata.type must be application or library".into())
+            }
+            () if self.null_maintainer => Some("maintainers must not contain empty or null nodes".into()),
+            () if self.null_dependency => Some("dependencies must not contain empty or null nodes".into()),
+            () => None,
+        }
+    }
+
+    /// As templates see it in `.Chart`, by the names of Go's fields.
+    pub fn to_value(&self) -> Value {
+        let maintainers: Vec<Value> = self.maintainers.iter().map(|m| json!({"Name": m.name, "Email": m.email, "URL": m.url})).collect();
+        let dependencies: Vec<Value> = self.dependencies.iter().flatten().map(Dependency::to_value).collect();
+        json!({
+            "Name": self.name, "Home": self.home, "Sources": self.sources, "Version": self.version, "Description": self.description,
+            "Keywords": self.keywords, "Maintainers": maintainers, "Icon": self.icon, "APIVersion": self.api_version,
+            "Condition": self.condition, "Tags": self.tags, "AppVersion": self.app_version, "Deprecated": self.deprecated,
+            "Annotations": self.annotations, "KubeVersion": self.kube_version, "Dependencies": dependencies, "Type": self.kind,
+        })
+    }
+}
+
+/// The dependencies, and whether one of them is `null`.
+fn decode_dependencies(d: &mut Decoder, value: &Value) -> (Vec<Dependency>, bool) {
+    let mut null = false;
+    let items = d.list("dependencies", value, "[]*v2.Dependency").iter();
+    let list = items.map(|item| {
+        let mut out = Dependency::default();
+        null |= !d.inner("dependencies", "Dependency", item, |d, key, value| match key {
+            "name" => d.text("name", value, &mut out.name),
+            "version" => d.text("version", value, &mut out.version),
+            "repository" => d.text("repository", value, &mut out.repository),
+            "condition" => d.text("condition", value, &mut out.condition),
+            "tags" => d.texts("tags", value, &mut out.tags),
+            "enabled" => d.flag("enabled", value, &mut out.enabled),
+            "import-values" => out.import_values = d.list("import-values", value, "[]interface {}").to_vec(),
+            "alias" => d.text("alias", value, &mut out.alias),
+            _ => {}
+        });
+        out
+    });
+    (list.collect(), null)
+}
+
+/// What a lock file pins.
+pub(super) fn decode_lock(document: &Value) -> Result<Vec<Dependency>, String> {
+    let mut locked = Vec::new();
+    Decoder::run("Lock", document, |d, key, value| match key {
+        "digest" => d.text("digest", value, &mut String::new()),
+        "dependencies" => locked = decode_dependencies(d, value).0,
+        _ => {}
+    })?;
+    Ok(locked)
+}
+
+impl Dependency {
+    fn validate(&mut self) -> Result<(), String> {
+        [&mut self.name, &mut self.version, &mut self.repository, &mut self.condition].into_iter().for_each(sanitize);
+        self.tags.iter_mut().for_each(sanitize);
+        if self.alias.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
+            return Ok(());
+        }
+        Err(format!("dependency {} has disallowed characters in the alias", quote(&self.name)))
+    }
+
+    fn to_value(&self) -> Value {
+        json!({
+            "Name": self.name, "Version": self.version, "Repository": self.repository, "Condition": self.condition, "Tags": self.tags,
+            "Enabled": self.enabled, "ImportValues": self.import_values, "Alias": self.alias,
+        })
+    }
+}
+
+/// Every space is a plain one, and what cannot be printed is gone.
+fn sanitize(text: &mut String) {
+    if text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+        return;
+    }
+    let clean = text.chars().filter(|c| is_space(*c) || is_print(*c)).map(|c| if is_space(c) { ' ' } else { c });
+    *text = clean.collect();
+}

@@ -1,0 +1,63 @@
+//! Helm in process: charts and their values. Templates are not rendered yet, so Helm sources are still refused.
+//!
+//! Main types: [`chart::Chart`], made from a folder or an archive, and [`values::Values`]. Everything is bytes in, values out, under
+//! [`Limits`]; what a chart lacks is named ([`values::missing_dependencies`]), never fetched.
+
+pub mod chart;
+pub mod values;
+
+use crate::FileError;
+
+/// What a chart with all its subcharts may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Unpacked bytes of all files; Helm allows this much in each archive.
+    pub bytes: u64,
+    /// Bytes of one file.
+    pub file_bytes: u64,
+    /// Files of the chart and of all its subcharts.
+    pub files: usize,
+    /// Charts inside each other, folders inside each other.
+    pub depth: usize,
+    /// Values that may be copied while the values of all charts are put together.
+    pub nodes: usize,
+    /// Every YAML file of the chart.
+    pub yaml: tiphys_gocompat::yaml::Limits,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let yaml = tiphys_gocompat::yaml::Limits { bytes: 5 << 20, ..Default::default() };
+        Self { bytes: 100 << 20, file_bytes: 5 << 20, files: 20_000, depth: 50, nodes: 20_000_000, yaml }
+    }
+}
+
+/// Why there is no chart or there are no values, worded as Helm does.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HelmError {
+    #[error("{0}")]
+    Chart(String),
+    #[error("{what} exceeds the limit of {limit}")]
+    OverBudget { what: String, limit: u64 },
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl HelmError {
+    pub(crate) fn chart(message: impl Into<String>) -> Self {
+        Self::Chart(message.into())
+    }
+
+    pub(crate) fn over(what: impl Into<String>, limit: impl TryInto<u64>) -> Self {
+        Self::OverBudget { what: what.into(), limit: limit.try_into().unwrap_or(u64::MAX) }
+    }
+
+    /// The same with what was done in front.
+    pub(crate) fn within(self, prefix: &str) -> Self {
+        match self {
+            Self::Chart(message) => Self::Chart(format!("{prefix}: {message}")),
+            Self::OverBudget { what, limit } => Self::OverBudget { what: format!("{prefix}: {what}"), limit },
+            Self::File(e) => Self::File(e),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Which subcharts are on, under which names, and what of their values goes to their parent.
+//!
+//! Main functions: [`enable`], [`import`] and [`missing_dependencies`].
+
+use super::Values;
+use super::tables::{Coalescing, Node, Table, find, printed, put, scalar};
+use crate::helm::HelmError;
+use crate::helm::chart::{Chart, Dependency};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tiphys_gocompat::semver::{Constraints, Version};
+use tiphys_gocompat::text::quote;
+
+/// A dependency of the chart that is not in its `charts/` folder. Whoever renders has to put it there and load the chart again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingDependency {
+    pub name: String,
+    /// Constraint in Chart.yaml.
+    pub version: String,
+    pub repository: String,
+    /// The version that the lock file pins.
+    pub locked: Option<String>,
+}
+
+/// What a loaded chart lacks; [`super::prepare`] must not have run.
+pub fn missing_dependencies(chart: &Chart) -> Vec<MissingDependency> {
+    let wanted = chart.metadata.dependencies.iter().flatten();
+    let missing = wanted.filter(|wanted| !chart.dependencies.iter().any(|there| there.name() == wanted.name));
+    let found = missing.map(|d| MissingDependency {
+        name: d.name.clone(),
+        version: d.version.clone(),
+        repository: d.repository.clone(),
+        locked: chart.locked.iter().find(|l| l.name == d.name).map(|l| l.version.clone()),
+    });
+    found.collect()
+}
+
+/// Whether the version of a chart is one that a dependency takes.
+pub(super) fn compatible(constraint: &str, version: &str) -> bool {
+    match (Constraints::parse(constraint), Version::parse(version)) {
+        (Ok(constraints), Ok(version)) => constraints.check(&version),
+        _ => false,
+    }
+}
+
+/// Helm's processDependencyEnabled.
+pub(super) fn enable(run: &mut Coalescing<'_>, chart: &mut Chart, user: &Values) -> Result<(), HelmError> {
+    enable_at(run, chart, user, "")
+}
+
+fn enable_at(run: &mut Coalescing<'_>, chart: &mut Chart, above: &Values, path: &str) -> Result<(), HelmError> {
+    let Some(mut wanted) = chart.metadata.dependencies.take() else { return Ok(()) };
+    chart.dependencies = named(std::mem::take(&mut chart.dependencies), &mut wanted);
+    let table = run.chart_values(chart, above, false)?;
+    for dependency in &mut wanted {
+        dependency.enabled = tagged(run, dependency, &table);
+        if let Some(enabled) = condition(run, dependency, &table, path) {
+            dependency.enabled = enabled;
+        }
+    }
+    let off: BTreeSet<String> = wanted.iter().filter(|d| !d.enabled).map(|d| d.name.clone()).collect();
+    chart.dependencies.retain(|dependency| !off.contains(dependency.name()));
+    wanted.retain(|dependency| !off.contains(&dependency.name));
+    if chart.dependencies.iter().any(|dependency| dependency.metadata.dependencies.is_some()) {
+        let values = run.plain(&table)?;
+        for dependency in &mut chart.dependencies {
+            let path = format!("{path}{}.", dependency.name());
+            enable_at(run, dependency, &values, &path)?;
+        }
+    }
+    chart.metadata.dependencies = (!wanted.is_empty()).then_some(wanted);
+    Ok(())
+}
+
+/// The subcharts that nobody asked for, then those that were asked for, under their aliases.
+fn named(there: Vec<Chart>, wanted: &mut [Dependency]) -> Vec<Chart> {
+    let fits = |chart: &Chart, d: &Dependency| chart.name() == d.name && compatible(&d.version, &chart.metadata.version);
+    let mut charts: Vec<Chart> = there.iter().filter(|chart| !wanted.iter().any(|d| fits(chart, d))).cloned().collect();
+    for dependency in wanted {
+        if let Some(chart) = there.iter().find(|chart| fits(chart, dependency)) {
+            let mut chart = chart.clone();
+            if !dependency.alias.is_empty() {
+                chart.metadata.name.clone_from(&dependency.alias);
+            }
+            charts.push(chart);
+        }
+        if !dependency.alias.is_empty() {
+            dependency.name.clone_from(&dependency.alias);
+        }
+    }
+    charts
+}
+
+/// Off when a tag is off and none is on.
+fn tagged(run: &mut Coalescing<'_>, dependency: &Dependency, values: &Table) -> bool {
+    let Ok(tags) = find(values, "tags") else { return true };
+    let (mut on, mut off) = (false, false);
+    for tag in &dependency.tags {
+        let Some(node) = tags.borrow().get(tag).cloned() else { continue };
+        match node {
+            Node::Leaf(value) if value.is_boolean() => {
+                on |= *value == Value::Bool(true);
+                off |= *value == Value::Bool(false);
+            }
+            _ => run.warnings.push(format!("returned non-bool value tag={} chart={}", plain(tag), plain(&dependency.name))),
+        }
+    }
+    on || !off
+}
+
+/// What the first path that is a boolean says.
+fn condition(run: &mut Coalescing<'_>, dependency: &Dependency, values: &Table, path: &str) -> Option<bool> {
+    for condition in dependency.condition.trim().split(',').filter(|c| !c.is_empty()) {
+        match scalar(values, &format!("{path}{condition}")).as_deref() {
+            None => {}
+            Some(Value::Bool(on)) => return Some(*on),
+            Some(_) => {
+                let (condition, name) = (plain(condition), plain(&dependency.name));
+                run.warnings.push(format!("returned non-bool value path={condition} chart={name}"));
+            }
+        }
+    }
+    None
+}
+
+/// Helm's processDependencyImportValues: subcharts first.
+pub(super) fn import(run: &mut Coalescing<'_>, chart: &mut Chart) -> Result<(), HelmError> {
+    for dependency in &mut chart.dependencies {
+        import(run, dependency)?;
+    }
+    let Some(mut dependencies) = chart.metadata.dependencies.take() else { return Ok(()) };
+    let values = run.chart_values(chart, &Values::new(), true)?;
+    let imported = Table::default();
+    for dependency in &mut dependencies {
+        let mut told = Vec::new();
+        for wish in std::mem::take(&mut dependency.import_values) {
+            let (child, parent, missing) = match &wish {
+                Value::Object(map) => {
+                    let text = |key: &str| map.get(key).map_or_else(|| "<nil>".to_owned(), printed);
+                    (text("child"), text("parent"), format!("ImportValues missing table from chart chart={}", plain(&dependency.name)))
+                }
+                Value::String(name) => (format!("exports.{name}"), ".".to_owned(), "ImportValues missing table".to_owned()),
+                _ => continue,
+            };
+            told.push(json!({"child": child, "parent": parent}));
+            match find(&values, &format!("{}.{child}", dependency.name)) {
+                Ok(table) => run.tables(&imported, &under(&parent, table), "", true, 0)?,
+                Err(why) => run.warnings.push(format!("{missing} error={}", plain(&why))),
+            }
+        }
+        dependency.import_values = told;
+    }
+    let own = run.plain(&values)?;
+    let own = run.copy(&own)?;
+    run.tables(&own, &imported, "", true, 0)?;
+    chart.values = Arc::new(run.plain(&own)?);
+    chart.metadata.dependencies = Some(dependencies);
+    Ok(())
+}
+
+/// The table below a path of names; `.` is the top.
+fn under(path: &str, table: Table) -> Table {
+    if path == "." {
+        return table;
+    }
+    path.rsplit('.').fold(table, |inner, name| {
+        let outer = Table::default();
+        put(&outer, name, Node::Table(inner));
+        outer
+    })
+}
+
+/// A text in a warning, in quotes where Go's log would use them.
+fn plain(text: &str) -> String {
+    let odd = |c: char| c.is_whitespace() || c == '"' || c == '=' || !tiphys_gocompat::text::is_print(c);
+    if text.is_empty() || text.contains(odd) { quote(text) } else { text.to_owned() }
+}

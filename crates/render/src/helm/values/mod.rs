@@ -1,0 +1,34 @@
+//! The values of a chart and its subcharts: which subcharts are on and what each of them gets.
+//!
+//! Main functions: [`prepare`] decides on the subcharts, [`coalesce`] puts the values together; [`Settings`] are the user's files and
+//! `--set` lines. It must not know what templates do with values.
+
+mod dependencies;
+mod settings;
+mod tables;
+
+pub use dependencies::{MissingDependency, missing_dependencies};
+pub use settings::{Settings, user_values};
+
+use super::chart::Chart;
+use super::{HelmError, Limits};
+use serde_json::{Map, Value};
+use tables::Coalescing;
+
+pub type Values = Map<String, Value>;
+
+/// Takes away the subcharts that conditions and tags turn off, copies those with an alias and imports their values, as Helm does before
+/// it looks at templates. Returns what Helm warns of.
+pub fn prepare(chart: &mut Chart, user: &Values, limits: &Limits) -> Result<Vec<String>, HelmError> {
+    let mut run = Coalescing::new(limits);
+    dependencies::enable(&mut run, chart, user)?;
+    dependencies::import(&mut run, chart)?;
+    Ok(run.warnings)
+}
+
+/// The values of a prepared chart with those of every subchart under its name, and what Helm warns of.
+pub fn coalesce(chart: &Chart, user: &Values, limits: &Limits) -> Result<(Values, Vec<String>), HelmError> {
+    let mut run = Coalescing::new(limits);
+    let table = run.chart_values(chart, user, false)?;
+    Ok((run.plain(&table)?, run.warnings))
+}
