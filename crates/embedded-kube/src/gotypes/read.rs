@@ -235,6 +235,10 @@ fn not_converted(found: &Value, wanted: &Type, name: &str) -> String {
         // Go can make a text or another number out of a number, but JSON cannot.
         Type::String if kind == "int64" => format!("cannot convert int64 to {name}"),
         Type::Int32 | Type::Int64 if kind == "float64" => format!("cannot convert float64 to {name}"),
+        // These read themselves, from JSON.
+        Type::Time | Type::MicroTime | Type::Duration | Type::IntOrString => {
+            format!("json: cannot unmarshal {} into Go value of type {}", word(found, wanted), go_name(wanted))
+        }
         scalar => format!("unrecognized type: {}", go_name(scalar)),
     }
 }

@@ -181,7 +181,8 @@ async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, target: Tar
     negotiate::check(&parts.headers, &resource, target.name.is_none() && parts.method == Method::GET)?;
     let call = Call { shared, parts, query, resource, namespace, target };
     let answer = answer(&call, body).await;
-    Ok(match deprecation(&call.resource) {
+    let served = call.target.subresource.is_some() || call.resource.allows(verb(&call)) || call.resource.custom.is_some();
+    Ok(match deprecation(&call.resource).filter(|_| served) {
         Some(text) => warned_first(answer.unwrap_or_else(|status| failure(&status)), text),
         None => answer?,
     })

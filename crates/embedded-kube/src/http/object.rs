@@ -15,7 +15,11 @@ use std::sync::Arc;
 use tiphys_apimachinery::{Object, object::map_entry};
 
 pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
-    let asked = revision(call.query.get("resourceVersion").unwrap_or("0"))?;
+    let asked = revision(call.query.get("resourceVersion").unwrap_or("0")).map_err(|status| match call.resource.table.as_str() {
+        // Asked of the store itself, not of a cache.
+        "/events" => Status::bad_request(format!("invalid resource version: {}", status.message)),
+        _ => status,
+    })?;
     let stored = call.registry().get_stored(&call.resource, &call.namespace, call.name())?;
     check_not_ahead(call.registry(), asked)?;
     respond(call, &stored, StatusCode::OK)

@@ -28,7 +28,7 @@ pub fn options(call: &Call<'_>) -> Result<WriteOptions, Status> {
         None => agent.split('/').next().unwrap_or("").chars().filter(|c| !c.is_control()).take(128).collect(),
     };
     Ok(WriteOptions {
-        keep_nulls: false,
+        from_tree: false,
         manager,
         dry_run: call.query.dry_run(),
         force: call.query.flag("force"),
@@ -89,12 +89,16 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let bytes = body::read(incoming).await?;
     let (mut object, findings) = read_object(call, &bytes)?;
     options.findings = findings;
-    if call.resource.is("certificates.k8s.io", "certificatesigningrequests") {
+    if is_certificate_request(call) {
         requested_by(call, &mut object);
     }
     let (gvr, namespace) = (call.resource.gvr(), call.namespace.clone());
     let written = carried_out(call, move |registry| registry.create(&gvr, &namespace, object, &options)).await?;
     answer(call, &written, StatusCode::CREATED).await
+}
+
+fn is_certificate_request(call: &Call<'_>) -> bool {
+    call.resource.is("certificates.k8s.io", "certificatesigningrequests")
 }
 
 /// A certificate request says who asks; that is not left to the one who asks.
@@ -131,7 +135,7 @@ pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respon
     let mut options = options(call)?;
     let bytes = body::read(incoming).await?;
     let applies = media == "application/apply-patch+yaml";
-    let (patch, findings) = match read_patch(&media, &bytes) {
+    let (mut patch, findings) = match read_patch(&media, &bytes) {
         Ok(found) => found,
         // Nobody reads a patch for what is not there.
         Err(status) if !applies => {
@@ -141,6 +145,9 @@ pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respon
         Err(status) => return Err(status),
     };
     options.findings = findings;
+    if let (Patch::Apply(config), true) = (&mut patch, is_certificate_request(call)) {
+        requested_by(call, config);
+    }
     let (gvr, namespace, name) = (call.resource.gvr(), call.namespace.clone(), call.name().to_owned());
     let written = carried_out(call, move |registry| registry.patch(&gvr, (&namespace, &name), part, &patch, &options)).await?;
     let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
@@ -217,7 +224,8 @@ pub async fn delete(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     options.sender = sender(call, Some(body.as_ref().unwrap_or(&Value::Null)));
     let orphans = orphans_warning(call, &options);
     let (gvr, namespace, name) = (call.resource.gvr(), call.namespace.clone(), call.name().to_owned());
-    let deleted = carried_out(call, move |registry| registry.delete(&gvr, &namespace, &name, &options)).await?;
+    let deleted = carried_out(call, move |registry| registry.delete(&gvr, &namespace, &name, &options)).await;
+    let deleted = deleted.map_err(|status| status.warned(orphans.as_slice()))?;
     call.registry().durable(deleted.revision).await?;
     let warnings: Vec<String> = deleted.warnings.iter().cloned().chain(orphans).collect();
     if !deleted.removed || returns_object(call) {

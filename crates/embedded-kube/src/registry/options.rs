@@ -63,9 +63,9 @@ pub struct WriteOptions {
     /// Server-side apply takes over fields of other managers.
     pub force: bool,
     pub validation: FieldValidation,
-    /// The object comes out of server-side apply, which converts a tree: nulls in a custom resource stay, and numbers that are too
+    /// The object comes out of server-side apply or a strategic patch, which convert a tree: nulls in a custom resource stay, and numbers that are too
     /// large for their field are cut.
-    pub keep_nulls: bool,
+    pub from_tree: bool,
     /// Things the request's decoder noticed (duplicate keys), judged by `validation` too.
     pub findings: Vec<String>,
     /// The name in the URL, which an updated object must have.

@@ -32,7 +32,7 @@ impl Registry {
             if !state.get(&resource.table, namespace, name).is_some_and(|now| Arc::ptr_eq(now, &current)) {
                 continue;
             }
-            if options.dry_run && !removed {
+            if options.dry_run && (!removed || is_graceful(&resource)) {
                 drop(state);
                 let (object, revision) = (Arc::new(new), current.meta.revision);
                 let stored = Arc::new(Stored::new(&object, revision));
@@ -83,7 +83,9 @@ fn check_preconditions(resource: &Resource, current: &Stored, options: &DeleteOp
             let why = format!(
                 "the {field} in the precondition ({asked}) does not match the {field} in record ({found}). The object might have been {happened}"
             );
-            Status::conflict(&resource.group, &resource.kind, &current.meta.name, &why)
+            // Events are of the core group, whatever they are asked for as.
+            let group = if resource.table == "/events" { "" } else { &resource.group };
+            Status::conflict(group, &resource.kind, &current.meta.name, &why)
         })
     };
     if let Some(uid) = options.uid.as_ref().filter(|uid| **uid != current.meta.uid) {
@@ -108,6 +110,11 @@ fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: 
         crate::strategy::mark_definition_deleted(object, &now);
         return;
     }
+    if resource.table == "/events" {
+        // Nobody depends on them, so that nobody is waited for.
+        mark_time(registry, resource, object, options);
+        return;
+    }
     let mut finalizers = object.finalizers();
     finalizers.retain(|f| !matches!((f.as_str(), options.propagation), (FOREGROUND | ORPHAN, Some(_))));
     match options.propagation.unwrap_or_else(|| default_propagation(resource, &finalizers)) {
@@ -116,6 +123,10 @@ fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: 
         Propagation::Background => {}
     }
     object.set_finalizers(finalizers);
+    mark_time(registry, resource, object, options);
+}
+
+fn mark_time(registry: &Registry, resource: &Resource, object: &mut Object, options: &DeleteOptions) {
     let grace = grace_seconds(resource, object, options);
     let already = object.deletion_timestamp().is_some();
     let before = object.metadata("deletionGracePeriodSeconds").and_then(serde_json::Value::as_i64).unwrap_or(0);

@@ -233,7 +233,7 @@ impl Registry {
                 Patch::Apply(config) => (self.apply_to(&resource, Some(&old), config, part, options)?, true),
                 other => (patches::patched(&resource, &old, other)?, false),
             };
-            let reading = WriteOptions { keep_nulls: applied, ..options.clone() };
+            let reading = WriteOptions { from_tree: applied || matches!(patch, Patch::Strategic(_)), ..options.clone() };
             let result = new.clone();
             let mut warnings = strategy::read_fields(&resource, &mut new, &reading)
                 .map_err(|unreadable| patches::unreadable(&resource.gvk(), resource.custom.is_none(), patch, &old, &result, &unreadable))?;
@@ -274,7 +274,7 @@ impl Registry {
         meta::check_name(at.1, config)?;
         let mut object = new.clone();
         meta::check_scope(resource, at.0, &mut object)?;
-        let reading = WriteOptions { keep_nulls: true, ..options.clone() };
+        let reading = WriteOptions { from_tree: true, ..options.clone() };
         let how = Patch::Apply(config.clone());
         let mut warnings = strategy::read_fields(resource, &mut object, &reading)
             .map_err(|why| patches::unreadable(&resource.gvk(), resource.custom.is_none(), &how, &new, &new, &why))?;
@@ -367,7 +367,8 @@ impl Registry {
         if gone {
             // What is gone with its last finalizer is shown with the revision that it had.
             let shown = not_written(new.clone(), false);
-            let (object, stored) = state.remove(&storage, new);
+            // Nor was it written before it went.
+            let (object, stored) = state.remove(&storage, (*current.object()).clone());
             drop(state);
             self.after_write(&storage, &object, true);
             return Ok(Written { revision: stored.meta.revision, warnings, ..shown });

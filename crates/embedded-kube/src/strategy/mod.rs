@@ -67,7 +67,7 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
     if resource.custom.is_some() || resource.ty().is_some() {
         let mut value = std::mem::take(object).into_value();
         let unknown = match (&resource.custom, resource.ty()) {
-            (Some(custom), _) => custom::read((custom, &resource.kind), &mut value, options.keep_nulls)?,
+            (Some(custom), _) => custom::read((custom, &resource.kind), &mut value, options.from_tree)?,
             (None, Some(ty)) => schema::prune(&mut value, ty),
             (None, None) => Vec::new(),
         };
@@ -75,7 +75,7 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
         *object = Object::from_value(value).map_err(|e| e.to_string())?;
     }
     if let Some(of) = gotypes::of(&resource.gvk()).filter(|_| resource.custom.is_none()) {
-        if options.keep_nulls {
+        if options.from_tree {
             gotypes::cut_numbers(&mut object.0, of);
         }
         gotypes::read_into(&mut object.0, of)?;
@@ -203,6 +203,9 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
         "storage.k8s.io/volumeattributesclasses" => add_finalizer(object, "kubernetes.io/vac-protection"),
         "discovery.k8s.io/endpointslices" => drop_topology(None, object),
         "coordination.k8s.io/leases" => drop_strategy(object),
+        "/limitranges" if object.name().is_empty() => {
+            object.metadata_mut().insert("name".into(), uuid::Uuid::new_v4().to_string().into());
+        }
         "batch/jobs" => defaults::job_selector(object),
         _ => {}
     }
@@ -389,6 +392,7 @@ pub fn decides_on_update(resource: &Resource) -> bool {
 /// Makes the object that was sent the one whose fields its sender owns: with defaults, before the server decides anything.
 pub fn as_sent(resource: &Resource, sent: &mut Object) {
     fill_in(resource, sent);
+    complete(resource, sent);
     // Internally the count is a number, and so never absent.
     if resource.table == "apps/daemonsets" && sent.annotation(TEMPLATE_GENERATION).is_none() {
         sent.set_annotation(TEMPLATE_GENERATION, "0");

@@ -19,7 +19,7 @@ pub(super) fn element_type(lists: &[&[Value]]) -> Result<Elements, PatchError> {
     }
     if !all.all(|v| same_type(first, v)) {
         let text = lists.iter().map(|l| go_text(&Value::Array(l.to_vec()))).collect::<Vec<_>>().join(" ");
-        return Err(PatchError::Invalid(format!("list element types are not identical: {text}")));
+        return Err(PatchError::Invalid(format!("list element types are not identical: [{text}]")));
     }
     Ok(if first.is_object() { Elements::Maps } else { Elements::Scalars })
 }

@@ -96,7 +96,7 @@ pub fn apply(table: &str, object: &mut Object) {
         "discovery.k8s.io/endpointslices" => {
             for port in each(&mut object.0, "ports") {
                 set(port, "name", "");
-                set_text(port, "protocol", "TCP");
+                set(port, "protocol", "TCP");
             }
         }
         "autoscaling/horizontalpodautoscalers" => {
