@@ -35,7 +35,7 @@ pub enum Returns {
 }
 
 /// A type of which the names and types of fields are written `name type`, separated by commas.
-fn object(name: &str, fields: &[(&str, Type)]) -> Type {
+pub(super) fn object(name: &str, fields: &[(&str, Type)]) -> Type {
     let fields = fields.iter().map(|(name, ty)| ((*name).to_owned(), ty.clone())).collect();
     Type::Object(Arc::new(ObjectType { name: name.to_owned(), fields, open: false }))
 }

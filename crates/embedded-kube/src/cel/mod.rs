@@ -8,6 +8,7 @@ mod ast;
 pub mod authz;
 mod check;
 pub mod declare;
+pub mod devices;
 pub mod estimate;
 mod eval;
 mod functions;

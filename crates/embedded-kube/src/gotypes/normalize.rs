@@ -173,7 +173,7 @@ fn written_anyway(field: &Field) -> Option<Value> {
             }
             return Some(Value::Object(map));
         }
-        Type::Time | Type::MicroTime => return Some(Value::Null),
+        Type::Time | Type::MicroTime | Type::Raw => return Some(Value::Null),
         Type::Quantity => return Some("0".into()),
         Type::IntOrString => return Some(0.into()),
         _ if field.omit_empty => return None,

@@ -140,7 +140,7 @@ pub fn fill_in(resource: &Resource, object: &mut Object) {
     if resource.table == CRD_TABLE {
         definition::fill_in(object);
     } else if resource.is("autoscaling", "horizontalpodautoscalers") && resource.version == "v1" {
-        map_entry(&mut object.0, "spec").entry("minReplicas").or_insert_with(|| 1.into());
+        defaults::old_autoscaler(object);
     } else if resource.custom.is_none() {
         defaults::apply(&resource.table, object);
     }
@@ -207,6 +207,7 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
             object.metadata_mut().insert("name".into(), uuid::Uuid::new_v4().to_string().into());
         }
         "batch/jobs" => defaults::job_selector(object),
+        "apps/daemonsets" => object.set_annotation(TEMPLATE_GENERATION, "1"),
         _ => {}
     }
     read_again(resource, object)
@@ -393,10 +394,6 @@ pub fn decides_on_update(resource: &Resource) -> bool {
 pub fn as_sent(resource: &Resource, sent: &mut Object) {
     fill_in(resource, sent);
     complete(resource, sent);
-    // Internally the count is a number, and so never absent.
-    if resource.table == "apps/daemonsets" && sent.annotation(TEMPLATE_GENERATION).is_none() {
-        sent.set_annotation(TEMPLATE_GENERATION, "0");
-    }
 }
 
 /// Kinds whose updates must say which version they replace.

@@ -151,6 +151,16 @@ pub fn apply(table: &str, object: &mut Object) {
     }
 }
 
+/// An autoscaler in the form that knows no other measure than the CPU.
+pub fn old_autoscaler(object: &mut Object) {
+    let others = object.annotation("autoscaling.alpha.kubernetes.io/metrics").is_some();
+    let spec = spec(object);
+    set(spec, "minReplicas", 1);
+    if !others {
+        set(spec, "targetCPUUtilizationPercentage", 80);
+    }
+}
+
 fn spec(object: &mut Object) -> &mut Map<String, Value> {
     map_entry(&mut object.0, "spec")
 }

@@ -1,6 +1,7 @@
 //! Defaults of the kinds that make pods.
 
 use super::{each, is, map_at, pod, set, set_content, set_text};
+use crate::strategy::TEMPLATE_GENERATION;
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
@@ -78,9 +79,9 @@ pub fn stateful_set(spec: &mut Fields) {
 }
 
 pub fn daemon_set(object: &mut Object) {
-    const GENERATION: &str = "deprecated.daemonset.template.generation";
-    if object.annotation(GENERATION).is_none() {
-        object.set_annotation(GENERATION, "1");
+    // Internally the count is a number, and so never absent.
+    if object.annotation(TEMPLATE_GENERATION).is_none() {
+        object.set_annotation(TEMPLATE_GENERATION, "0");
     }
     let spec = map_entry(&mut object.0, "spec");
     rolling(spec, "updateStrategy", &[("maxUnavailable", 1.into()), ("maxSurge", 0.into())]);

@@ -1,10 +1,11 @@
-//! Claims of devices, their templates and the classes of devices. Expressions that select devices are not compiled.
+//! Claims of devices, their templates and the classes of devices.
 //!
 //! Main functions: [`claim`], [`template`], [`class`].
 
 use super::formats;
 use super::meta;
 use super::rules::{At, Check, labels};
+use crate::cel;
 use crate::status::Cause;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -122,12 +123,19 @@ fn wanted(devices: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
+fn expression(expression: &At<'_>, causes: &mut Vec<Cause>) {
+    match expression.len() > MAX_EXPRESSION {
+        true => causes.push(expression.too_long(MAX_EXPRESSION)),
+        false => causes.extend(cel::devices::check(expression.text()).map(|why| expression.invalid(&why))),
+    }
+}
+
 fn selectors(list: &At<'_>, causes: &mut Vec<Cause>) {
     each(list, MAX_ITEMS, causes, |selector, causes| {
         let cel = selector.get("cel");
         match cel.is_null() {
             true => causes.push(cel.required("")),
-            false => cel.get("expression").check(&[Check::MaxBytes(MAX_EXPRESSION)], causes),
+            false => expression(&cel.get("expression"), causes),
         }
     });
 }

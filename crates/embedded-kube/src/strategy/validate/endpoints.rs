@@ -2,6 +2,7 @@
 
 use super::formats;
 use super::rules::{self, At, Check, Rule};
+use super::webhooks::one_of;
 use crate::status::Cause;
 use serde_json::Value;
 use std::net::IpAddr;
@@ -62,7 +63,10 @@ fn slice_ports(ports: &At<'_>, causes: &mut Vec<Cause>) {
             true => causes.push(name.duplicate()),
             false => names.push(name.text()),
         }
-        protocol.check(&[Check::Required(""), Check::OneOf(PROTOCOLS)], causes);
+        match protocol.is_null() {
+            true => causes.push(protocol.required("")),
+            false => one_of(&protocol, PROTOCOLS, causes),
+        }
         if !application.is_null() {
             application.form(formats::qualified_name, causes);
         }

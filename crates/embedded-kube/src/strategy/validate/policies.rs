@@ -31,7 +31,7 @@ fn match_resources(at: &At<'_>, causes: &mut Vec<Cause>) {
 /// A policy of either kind.
 pub fn policy(object: &Object, old: Option<&Object>, mutating: bool, causes: &mut Vec<Cause>) {
     let spec = At::of(object, old, "spec");
-    spec.get("failurePolicy").check(&[Check::OneOf(&["Fail", "Ignore"])], causes);
+    one_of(&spec.get("failurePolicy"), &["Fail", "Ignore"], causes);
     let (kind, constraints) = (spec.get("paramKind"), spec.get("matchConstraints"));
     if !kind.is_null() {
         param_kind(&kind, causes);
