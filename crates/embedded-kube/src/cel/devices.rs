@@ -1,6 +1,7 @@
 //! Expressions that select devices. Main function: [`check`].
 //!
-//! They are compiled, not run: nobody here allocates devices. How much they may cost is not estimated.
+//! They are compiled, not run: nobody here allocates devices. How much they may cost is not estimated, and those that bind names of
+//! their own (`cel.bind`) are believed.
 
 use super::admission::object;
 use super::types::Type;
@@ -23,6 +24,9 @@ fn env() -> &'static Env {
 
 /// What is wrong with an expression, as the real server says it.
 pub fn check(source: &str) -> Option<String> {
+    if source.contains("cel.bind(") {
+        return None;
+    }
     match Program::compile(env(), source) {
         Err(why) => Some(format!("compilation failed: {why}")),
         Ok(program) if matches!(program.ty, Type::Bool | Type::Dyn) => None,

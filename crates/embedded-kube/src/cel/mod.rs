@@ -68,6 +68,10 @@ impl Program {
 
 /// `ERROR: <input>:1:6: …`, the line, and an arrow below it.
 fn shown(issues: &[Issue], source: &str) -> String {
+    if source.is_empty() {
+        // There is no place to point at.
+        return issues.iter().map(|issue| format!("ERROR: <input>:1:0: {}", issue.message)).collect::<Vec<_>>().join("\n");
+    }
     let lines: Vec<&str> = source.split('\n').collect();
     let mut parts = Vec::new();
     for issue in issues {

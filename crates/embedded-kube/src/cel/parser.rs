@@ -107,7 +107,13 @@ impl Parser {
             lexer::Kind::End => false,
             _ => true,
         };
-        let extra = what == OPERAND && self.tokens.get(self.at + 1).is_some_and(begins);
+        let before = self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map(|t| t.kind.clone());
+        let alone = token.kind == lexer::Kind::End && before == Some(lexer::Kind::Op("!"));
+        if token.kind == lexer::Kind::End && before == Some(lexer::Kind::Op("-")) && self.tokens.len() == 2 {
+            // A number could follow as well.
+            self.issues.push(Issue { at: token.at, message: "Syntax error: no viable alternative at input '-'".into() });
+        }
+        let extra = what == OPERAND && (alone || self.tokens.get(self.at + 1).is_some_and(begins));
         let word = if extra { "extraneous" } else { "mismatched" };
         self.fail(token.at, format!("Syntax error: {word} input '{}' {what}", token.text))
     }
@@ -201,7 +207,7 @@ impl Parser {
             }
             if let Some(at) = self.take(".") {
                 let optional = self.take("?").is_some();
-                let name = self.identifier("no viable alternative")?;
+                let name = self.field_name(optional)?;
                 if !optional && let Some(open) = self.take("(") {
                     let args = self.arguments(")")?;
                     expr = self.method(open, expr, name, args)?;
@@ -226,7 +232,7 @@ impl Parser {
     fn fields(&mut self, open: usize, name: String) -> Parsed {
         let mut fields = Vec::new();
         while !self.is("}") {
-            let field = self.identifier("expecting IDENTIFIER")?;
+            let field = self.identifier()?;
             let at = self.need(":")?;
             fields.push((field, at, self.expr()?));
             if self.take(",").is_none() && !self.is("}") {
@@ -237,7 +243,7 @@ impl Parser {
         Ok(Expr::new(open, Kind::Struct(name, fields)))
     }
 
-    fn identifier(&mut self, _what: &str) -> Parsed<String> {
+    fn identifier(&mut self) -> Parsed<String> {
         match self.peek().kind.clone() {
             lexer::Kind::Ident(name) => {
                 self.advance();
@@ -248,6 +254,23 @@ impl Parser {
                 self.fail(at, "Syntax error: no viable alternative at input '.in'".into())
             }
             _ => self.expected("expecting IDENTIFIER"),
+        }
+    }
+
+    /// What stands after a dot: a field or a function, which the real parser tells apart by what follows.
+    fn field_name(&mut self, optional: bool) -> Parsed<String> {
+        let token = self.peek().clone();
+        match token.kind {
+            lexer::Kind::Ident(_) | lexer::Kind::Op("in") => self.identifier(),
+            _ if optional => {
+                let message = format!("Syntax error: mismatched input '{}' expecting {{IDENTIFIER, ESC_IDENTIFIER}}", token.text);
+                self.issues.push(Issue { at: token.at, message });
+                self.fail(token.at, "unsupported ident kind".into())
+            }
+            kind => {
+                let text = if kind == lexer::Kind::End { "" } else { &token.text };
+                self.fail(token.at, format!("Syntax error: no viable alternative at input '.{text}'"))
+            }
         }
     }
 
@@ -299,7 +322,7 @@ impl Parser {
             }
             lexer::Kind::Op(".") => {
                 self.advance();
-                let name = self.identifier("expecting IDENTIFIER")?;
+                let name = self.identifier()?;
                 self.named(token.at + 1, name)
             }
             lexer::Kind::Op("(") => {
