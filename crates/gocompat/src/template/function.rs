@@ -222,7 +222,7 @@ fn mismatch(index: usize, found: &Value) -> Error {
 /// The functions that templates know, by name. A later one of the same name replaces the earlier.
 #[derive(Clone)]
 pub struct Functions {
-    names: HashMap<String, u32>,
+    names: HashMap<Box<[u8]>, u32>,
     list: Vec<Function>,
 }
 
@@ -237,14 +237,14 @@ impl Functions {
     pub fn insert(&mut self, name: &str, function: Function) {
         let index = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         self.list.push(function);
-        self.names.insert(name.to_owned(), index);
+        self.names.insert(name.as_bytes().into(), index);
     }
 
     pub fn contains(&self, name: &str) -> bool {
-        self.names.contains_key(name)
+        self.names.contains_key(name.as_bytes())
     }
 
-    pub(super) fn find(&self, name: &str) -> Option<u32> {
+    pub(super) fn find(&self, name: &[u8]) -> Option<u32> {
         self.names.get(name).copied()
     }
 

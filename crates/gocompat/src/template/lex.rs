@@ -337,6 +337,8 @@ impl<'t> Lexer<'t> {
     }
 
     fn alphanumerics(&mut self) {
+        let plain = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+        self.pos += self.rest().iter().take_while(|b| plain(b)).count();
         while self.peek().is_some_and(is_alphanumeric) {
             self.next();
         }

@@ -50,7 +50,7 @@ pub struct Nodes {
 
 impl Nodes {
     pub fn new(file: &str, text: &[u8]) -> Self {
-        Self { file: file.to_owned(), text: text.to_vec(), list: Vec::new() }
+        Self { file: file.to_owned(), text: text.to_vec(), list: Vec::with_capacity(text.len() / 16) }
     }
 
     pub fn add(&mut self, pos: usize, node: Node) -> Id {

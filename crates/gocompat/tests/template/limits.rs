@@ -3,7 +3,7 @@
 use super::world::{Included, functions, universe};
 use std::sync::Arc;
 use tiphys_gocompat::template::{
-    Budget, Error, ErrorKind, Function, Functions, LIST, Limits, MissingKey, Options, TemplateSet, Type, Value, execute,
+    Budget, Error, ErrorKind, Function, Functions, LIST, Limits, MissingKey, Options, Parsed, TemplateSet, Type, Value, execute,
 };
 
 fn run_with(text: &str, limits: Limits, functions: Arc<Functions>) -> Result<String, Error> {
@@ -98,4 +98,11 @@ fn deeply_nested_text_is_refused() {
     }
     let chain = format!("{{{{if .f}}}}{}{{{{else}}}}last{{{{end}}}}", "{{else if .f}}x".repeat(20_000));
     assert_eq!(run(&chain).expect("a long chain"), "last");
+}
+
+#[test]
+fn complete_sets_can_be_shared_between_threads() {
+    fn shared<T: Send + Sync>(_: &T) {}
+    shared(&TemplateSet::new("root", functions()));
+    shared(&Parsed::parse("t", b"{{ .s }}", &functions()).expect("a template"));
 }

@@ -10,8 +10,9 @@ use super::{Builder, Input};
 impl Builder {
     /// A function. `node` is its name, `call` what an error of it is reported at.
     pub(super) fn function(&mut self, input: Input<'_>, node: Id, call: Id, name: Range, args: &[Id], piped: bool) {
-        let name = String::from_utf8_lossy(input.nodes.slice(name)).into_owned();
-        let Some(index) = input.functions.find(&name) else {
+        let bytes = input.nodes.slice(name);
+        let name = String::from_utf8_lossy(bytes);
+        let Some(index) = input.functions.find(bytes) else {
             return self.fail(Some(node), format!("{} is not a defined function", super::super::format::quote::quoted(&name)));
         };
         let function = input.functions.get(index);

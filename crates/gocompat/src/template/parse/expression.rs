@@ -149,9 +149,9 @@ impl Parser<'_> {
         let whole = range(token.pos, token.end);
         let node = match token.kind {
             Kind::Identifier => {
-                let name = String::from_utf8_lossy(self.text(&token)).into_owned();
-                if !self.functions.contains(&name) {
-                    return self.error(format!("function {} not defined", quoted(&name)));
+                let name = self.text(&token);
+                if self.functions.find(name).is_none() {
+                    return self.error(format!("function {} not defined", quoted(&String::from_utf8_lossy(name))));
                 }
                 Node::Identifier(whole)
             }
