@@ -296,8 +296,7 @@ impl Store {
                 return None;
             }
             let key = self.key(e);
-            let (apps, _) = self.apps_of(e, &key);
-            before = Some((apps, e.body.as_ref().map(|b| b.digest), e.deleting, e.details.clone()));
+            before = Some((self.apps_of(e, &key), e.body.as_ref().map(|b| b.digest), e.deleting, e.details.clone()));
             self.remove_id(id);
         } else if news == News::Write && parsed.version != 0 && parsed.version <= self.slot(kind).position {
             // The watch is past this state and the object is not there: it was deleted since.
@@ -324,14 +323,16 @@ impl Store {
         });
         let entry = self.entry(id);
         let key = self.key(entry);
-        let (mut apps, managed) = self.apps_of(entry, &key);
+        let (mut apps, mut managed) = self.apps_of(entry, &key);
         let (deed, spec) = match before {
             None => (Deed::Added, true),
-            Some((old_apps, old_digest, old_deleting, old_details)) => {
+            Some(((old_apps, was_managed), old_digest, old_deleting, old_details)) => {
                 let spec = old_digest.is_none() || old_digest != digest || old_deleting != deleting || old_apps != apps;
                 if !spec && managed && old_details == details && digest.is_some() {
                     tracing::trace!(%key, "only bookkeeping changed");
                 }
+                // Whoever takes the mark off an object takes it from its Application, which is to know.
+                managed |= was_managed;
                 apps.extend(old_apps.into_iter().filter(|a| !apps.contains(a)).collect::<Vec<_>>());
                 (Deed::Modified, spec)
             }
