@@ -46,6 +46,9 @@ const SETTLE: Duration = Duration::from_millis(10);
 /// The longest pause before a look that failed is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// Where an Application says that it is to be left alone, see [`tiphys_api::constants::SKIP_RECONCILE`].
+const SKIP: &str = "/metadata/annotations/argocd.argoproj.io~1skip-reconcile";
+
 /// What the controller works with.
 #[derive(Clone)]
 pub struct Dependencies {
@@ -301,6 +304,7 @@ fn concerns_us(change: &RecordChange<Application>) -> bool {
     change.deed == tiphys_cluster::Deed::Deleted
         || ["/spec", "/operation", "/metadata/deletionTimestamp", "/metadata/finalizers"].into_iter().any(differs)
         || (differs("/metadata/annotations") && before.annotations().len() <= after.annotations().len())
+        || differs(SKIP)
         || after.str_at("/status/operationState/phase") == "Terminating"
 }
 
@@ -310,7 +314,8 @@ fn reason_of(change: &RecordChange<Application>) -> Reason {
     let Some(before) = &change.before else { return Reason::LOOK };
     let (before, after) = (&before.object, &change.record.object);
     let differs = |pointer: &str| before.pointer(pointer) != after.pointer(pointer);
-    match (differs("/spec/syncPolicy"), differs("/spec")) {
+    // What happened while it was skipped has been missed.
+    match (differs("/spec/syncPolicy") || differs(SKIP), differs("/spec")) {
         (true, _) => Reason::at(Level::Latest),
         (false, true) => Reason::at(Level::Recent),
         (false, false) => Reason::LOOK,
