@@ -34,7 +34,7 @@ const CRDS: [&str; 2] =
 /// Nothing may be written for so long for an embedded cluster to be at rest. Shorter than what scripts let take long.
 const QUIET: Duration = Duration::from_secs(6);
 /// A cluster that is never at rest is looked at after so long.
-const RESTLESS: Duration = Duration::from_secs(60);
+const RESTLESS: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_millis(250);
 
 /// tokio's time as a clock: it stands still while somebody works, and jumps when nobody does.

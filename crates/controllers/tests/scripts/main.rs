@@ -32,9 +32,6 @@ use std::{
     time::Instant,
 };
 
-/// Scripts that cannot come out the same on a real control plane, and why.
-const EMBEDDED_ONLY: &[(&str, &str)] = &[];
-
 /// Scripts under way at once on the real control plane.
 const SIDE_BY_SIDE: usize = 8;
 
@@ -133,13 +130,5 @@ async fn real() {
 
 async fn really(ground: &Ground, script: &Script, id: &str) -> Outcome {
     let began = Instant::now();
-    let played = play::run(ground, script, id).await;
-    let outcome = outcome(script, began, &played);
-    match EMBEDDED_ONLY.iter().find(|(name, _)| *name == script.name) {
-        Some((name, why)) => {
-            println!("{name}: {} ({why})", if outcome.report.is_some() { "differs" } else { "agrees, although it may differ" });
-            Outcome { report: None, ..outcome }
-        }
-        None => outcome,
-    }
+    outcome(script, began, &play::run(ground, script, id).await)
 }
