@@ -1,13 +1,17 @@
-//! The values of a chart and its subcharts: which subcharts are on and what each of them gets.
+//! The values of a chart and its subcharts: which subcharts are on, what each of them gets, and whether its schema agrees.
 //!
-//! Main functions: [`prepare`] decides on the subcharts, [`coalesce`] puts the values together; [`Settings`] are the user's files and
+//! Main functions: [`prepare`] decides on the subcharts, [`coalesce`] puts the values together, [`check_schemas`] looks at them; [`Settings`] are the user's files and
 //! `--set` lines. It must not know what templates do with values.
 
+mod cost;
 mod dependencies;
+mod report;
+mod schema;
 mod settings;
 mod tables;
 
 pub use dependencies::{MissingDependency, missing_dependencies};
+pub use schema::check as check_schemas;
 pub use settings::{Settings, user_values};
 
 use super::chart::Chart;
