@@ -4,7 +4,8 @@ use crate::world::{World, app_path, config_map, summary, text};
 use serde_json::{Value, json};
 use tiphys_testkit::{PATIENCE, Repo, eventually};
 
-fn hook(name: &str, kind: &str, command: &str) -> String {
+/// A Job that is a hook; it must not be tried again.
+pub fn hook(name: &str, kind: &str, command: &str) -> String {
     format!(
         "apiVersion: batch/v1
 kind: Job
@@ -25,6 +26,17 @@ spec:
 
 fn is_complete(job: &Value) -> bool {
     job.pointer("/status/succeeded").and_then(Value::as_u64) == Some(1)
+}
+
+pub fn an_application_goes_while_its_hook_runs(world: &mut World) {
+    let endless = hook("endless", "PreSync", "[sleep, \"600\"]");
+    let repo = Repo::with(&[("app/endless.yaml", endless.as_str()), ("app/cm.yaml", config_map("late", "1").as_str())]);
+    world.deploy("stopped", &repo.url(), "app", &json!({}));
+    let waits = |app: &Value| text(app, "/status/operationState/message") == "waiting for completion of hook batch/Job/endless";
+    world.until("stopped", "waiting for its hook", waits);
+    world.kube.delete(&app_path("stopped"));
+    eventually(PATIENCE, "the Application is gone", || world.get_app("stopped").map_or(Ok(()), |app| Err(summary(&app))));
+    eventually(PATIENCE, "the hook is gone", || world.find("jobs", "endless").map_or(Ok(()), |job| Err(job.to_string())));
 }
 
 pub fn hooks_run_before_and_after_a_deletion(world: &mut World) {

@@ -6,6 +6,7 @@
 mod bad;
 mod deletion;
 mod good;
+mod hooks;
 mod rules;
 mod startup;
 mod world;
@@ -42,4 +43,8 @@ scenarios!(
     rules::a_sync_that_takes_too_long_is_ended,
     rules::orphans_are_counted,
     deletion::hooks_run_before_and_after_a_deletion,
+    deletion::an_application_goes_while_its_hook_runs,
+    hooks::a_hook_that_its_ttl_deletes_is_done,
+    hooks::a_hook_that_somebody_made_anew_is_not_waited_for,
+    hooks::a_resource_that_becomes_a_hook_is_replaced,
 );

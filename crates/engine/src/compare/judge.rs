@@ -37,7 +37,8 @@ impl Judge<'_> {
         let (desired, live) = (pair.target.map(|t| &*t.object), pair.live.map(|l| &**l));
         let any = live.or(desired).expect("a pair has at least one object");
         let mut entry = Entry::new(pair.key.clone(), any.gvk(), pair.target.map(|t| t.object.clone()), pair.live.cloned());
-        entry.hook = marks::is_hook(any);
+        // What Git says counts: an old hook in the place of a resource is no reason to leave the resource out.
+        entry.hook = marks::is_hook(desired.unwrap_or(any));
         entry.conditions.extend(live.and_then(|live| shared_with(live, self.rules)));
         match self.difference(pair) {
             Verdict::Differs(diff) => entry.diff = diff,
@@ -63,7 +64,7 @@ impl Judge<'_> {
         let (desired, live) = (entry.desired.as_deref(), entry.live.as_deref());
         let own = live.is_none_or(|live| track::is_marked_for_itself(live, desired, &self.rules.tracking));
         let extra = desired.is_none();
-        let skipped = entry.hook || marks::is_ignored(any) || desired.is_some_and(marks::is_skipped) || !own;
+        let skipped = entry.hook || marks::is_ignored(desired.unwrap_or(any)) || desired.is_some_and(marks::is_skipped) || !own;
         let differs = entry.diff.modified || extra || live.is_none();
         entry.drift = !skipped && differs && !(extra && marks::has_option(any, marks::COMPARE_OPTIONS, "IgnoreExtraneous"));
         entry.requires_pruning = extra && own && !self.failed;

@@ -198,10 +198,20 @@ impl<'a> Run<'a> {
         self.live(step).filter(|live| !step.is_hook() || self.is_own_hook(step, live))
     }
 
+    /// A hook that was recorded as run is followed by its UID: one of the same name that somebody made afterwards is another.
     fn is_own_hook(&self, step: &Step, live: &Object) -> bool {
-        let by_mark = self.ledger.mark(step).is_some_and(|m| !m.uid.is_empty() && m.uid == live.uid());
+        if let Some(uid) = self.known_uid(step) {
+            return uid == live.uid();
+        }
+        let deleted = self.ledger.mark(step).is_some_and(|m| m.uid == live.uid());
         let unmarked = self.ledger.mark(step).is_none_or(|m| m.uid.is_empty());
-        by_mark || self.carries_id(step, live) || (unmarked && live.annotation(hook::OPERATION_ID).is_none())
+        deleted || self.carries_id(step, live) || (unmarked && live.annotation(hook::OPERATION_ID).is_none())
+    }
+
+    /// The UID of the object that the step came to, unless that was deleted to make room for another.
+    pub fn known_uid(&self, step: &Step) -> Option<&str> {
+        let recorded = self.ledger.status(step) == Some(ResultCode::Synced);
+        self.ledger.mark(step).filter(|m| !m.uid.is_empty() && (recorded || !m.deleted)).map(|m| m.uid.as_str())
     }
 
     fn carries_id(&self, step: &Step, live: &Object) -> bool {

@@ -4,7 +4,8 @@
 //! done and in which order; what was done already is `progress`, so a plan may be made anew at any time.
 
 use super::{
-    hook, options,
+    hook::{self, DeletePolicy},
+    options,
     order::{self, crd_of},
     request::SyncRequest,
     step::{Action, Invalid, PruneRule, Step, SyncPhase},
@@ -107,6 +108,7 @@ impl Planner<'_> {
             }
         }
         steps.extend(self.namespace());
+        let_hooks_replace(&mut steps);
         let mut seen = BTreeSet::new();
         steps.retain(|s| seen.insert(s.step_key()));
         for step in &mut steps {
@@ -286,6 +288,23 @@ fn images(object: &Object) -> Vec<String> {
     let containers = paths.iter().find_map(|p| object.pointer(p).and_then(Value::as_array));
     let image = |c: &Value| c.get("image").and_then(Value::as_str).map(str::to_owned);
     containers.map(|list| list.iter().filter_map(image).collect()).unwrap_or_default()
+}
+
+/// A resource that has become a hook goes when the hook is created. A prune of its own would come before or after that, and then strike
+/// the hook; and a hook laid over a Job that has ended would never run.
+fn let_hooks_replace(steps: &mut Vec<Step>) {
+    let pruned: BTreeSet<ResourceKey> =
+        steps.iter().filter(|s| s.action == Action::Prune(PruneRule::Delete)).map(|s| s.key.clone()).collect();
+    let mut replaced = BTreeSet::new();
+    for hook in steps.iter_mut().filter(|s| s.is_hook() && s.phase != SyncPhase::SyncFail) {
+        if pruned.contains(&hook.key) && !hook.has_policy(DeletePolicy::BeforeHookCreation) {
+            hook.delete_policies.insert(0, DeletePolicy::BeforeHookCreation);
+        }
+        if hook.has_policy(DeletePolicy::BeforeHookCreation) {
+            replaced.insert(hook.key.clone());
+        }
+    }
+    steps.retain(|s| !s.is_prune() || !replaced.contains(&s.key));
 }
 
 /// What was created first is deleted last: the first wave that prunes changes places with the last, and so on inwards.

@@ -4,6 +4,7 @@
 
 use super::{
     effect::{ApplyMode, Effect, EffectErr, EffectOk, Outcome, Write},
+    hook,
     ledger::Ledger,
     next::Observed,
     plan::SyncPlan,
@@ -144,6 +145,8 @@ impl Recorder<'_> {
 
     fn read(&mut self, step: &Step, result: Taken) {
         match result {
+            // Somebody else's of the same name: ours is gone.
+            Ok(EffectOk { live: Some(live), .. }) if self.is_anothers(step, live) => self.ledger.mark_mut(step).gone = true,
             Ok(EffectOk { live: Some(live), .. }) => {
                 self.ledger.saw(step, Some(live), self.now);
                 let observed = Observed { live: &|_| None, health: self.health };
@@ -159,6 +162,13 @@ impl Recorder<'_> {
             // No answer is not an answer: asked again after a while.
             _ => self.ledger.mark_mut(step).at = self.now.as_millisecond(),
         }
+    }
+
+    /// Whether this is not the hook that the operation ran: by its UID, or where that is lost by the operation that it names.
+    fn is_anothers(&self, step: &Step, live: &Object) -> bool {
+        let known = self.ledger.mark(step).map(|m| m.uid.as_str()).filter(|uid| !uid.is_empty());
+        let named = || live.annotation(hook::OPERATION_ID).is_some_and(|id| id != self.ledger.progress.notes.op);
+        step.is_hook() && known.map_or_else(named, |uid| uid != live.uid())
     }
 
     fn failed(&mut self, step: &Step, message: &str) {

@@ -265,7 +265,9 @@ impl<'a> Run<'a> {
     }
 
     fn deletions(&self, hooks: &[&Step], policy: DeletePolicy) -> Vec<Effect> {
-        let wanted = hooks.iter().filter(|s| s.has_policy(policy) && !self.ledger.running(s));
+        // One that took the name of a hook that is gone is not ours to delete.
+        let replaced = |s: &Step| self.known_uid(s).is_some_and(|uid| self.live(s).is_some_and(|live| live.uid() != uid));
+        let wanted = hooks.iter().filter(|s| s.has_policy(policy) && !self.ledger.running(s) && !replaced(s));
         wanted.filter_map(|s| self.delete_hook(s, None)).collect()
     }
 

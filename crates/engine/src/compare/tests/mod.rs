@@ -125,6 +125,16 @@ fn hooks_of_the_deletion_wait_for_it() {
 }
 
 #[test]
+fn an_old_hook_in_the_place_of_a_resource_is_out_of_sync() {
+    let mut hook = annotated(object(json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}})), marks::HOOK, "PreSync");
+    let applied = json!({"metadata": {"annotations": {(marks::HOOK): "PreSync"}, "name": "j"}}).to_string();
+    hook.set_annotation("kubectl.kubernetes.io/last-applied-configuration", &applied);
+    let wanted = object(json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}));
+    let comparison = run_with(&rules(), vec![wanted], vec![live(hook)]);
+    assert_eq!((comparison.sync, comparison.entries[0].hook), (SyncStatus::OutOfSync, false));
+}
+
+#[test]
 fn facts_09_to_12_errors_make_everything_unknown_and_nothing_extra() {
     let desired =
         Desired { objects: vec![], errors: vec![Condition::new(ConditionType::ComparisonError, "Failed to load target state: x")] };

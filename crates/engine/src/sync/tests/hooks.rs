@@ -2,7 +2,7 @@
 
 use super::sim::{Sim, hook_job, make, says, wave};
 use crate::{
-    sync::{OperationPhase, hook},
+    sync::{OperationPhase, ResultCode, hook},
     types::HealthStatus::{Degraded, Healthy, Progressing},
 };
 use tiphys_apimachinery::Object;
@@ -203,4 +203,103 @@ fn a_running_hook_that_somebody_deletes_fails() {
     assert_eq!(says(&sim.run()), "Failed: one or more synchronization tasks completed unsuccessfully");
     assert_eq!(sim.result("j"), "Synced Failed the hook was deleted before it completed");
     assert!(sim.live("Job", "j").is_none(), "the finalizer no longer holds it");
+}
+
+/// Ours runs, is deleted with force, and somebody makes another of its name.
+fn recreated(copy_marks: bool) -> Sim {
+    let mut sim = Sim::new(vec![hook_job("j", "PreSync", "HookSucceeded,HookFailed"), make("ConfigMap", "c")]).healthy("j", &[Progressing]);
+    sim.run_to_wait();
+    let mut other = sim.world.remove(&make("Job", "j").key()).expect("ours");
+    other.set_finalizers(Vec::new());
+    if !copy_marks {
+        other.remove_annotation(hook::OPERATION_ID);
+        other.remove_annotation(hook::OPERATION_PHASE);
+    }
+    sim.put(other);
+    sim.healthy("j", &[Healthy])
+}
+
+#[test]
+fn a_hook_that_somebody_made_anew_is_not_ours() {
+    for copy_marks in [false, true] {
+        for restart in [false, true] {
+            let mut sim = recreated(copy_marks);
+            if restart {
+                sim.restart(true);
+            }
+            assert_eq!(sim.run().phase, OperationPhase::Failed);
+            assert_eq!(sim.result("j"), "SyncFailed Error Resource batch/Job/j is missing, it might have been deleted");
+            assert!(sim.live("Job", "j").is_some(), "it is not ours to delete");
+            assert!(sim.live("ConfigMap", "c").is_none());
+        }
+    }
+}
+
+#[test]
+fn a_hook_of_another_operation_is_not_ours_even_when_its_uid_is_forgotten() {
+    let mut sim = Sim::new(vec![hook_job("j", "PreSync", "")]).healthy("j", &[Progressing]);
+    sim.run_to_wait();
+    let key = make("Job", "j").key();
+    sim.world.remove(&key);
+    sim.put(left_over(hook_job("j", "PreSync", ""), false));
+    sim.restart(false);
+    assert_eq!(sim.run().phase, OperationPhase::Failed);
+}
+
+#[test]
+fn a_hook_that_its_ttl_deletes_has_ended_as_it_ended() {
+    for (health, phase) in [(Healthy, OperationPhase::Succeeded), (Degraded, OperationPhase::Failed)] {
+        let mut sim = Sim::new(vec![hook_job("j", "PreSync", ""), make("ConfigMap", "c")]).healthy("j", &[Progressing]);
+        let waiting = sim.run_to_wait();
+        // It ends and is deleted before anybody looks; our finalizer holds it.
+        let key = make("Job", "j").key();
+        let mut job = sim.world[&key].clone();
+        job.metadata_mut().insert("deletionTimestamp".into(), "2024-05-01T10:00:01Z".into());
+        sim.world.insert(key, job);
+        sim = sim.healthy("j", &[health]);
+        sim.idle(&waiting);
+        assert_eq!(sim.run().phase, phase);
+        assert!(sim.live("Job", "j").is_none(), "nothing holds it any more");
+        assert_eq!(sim.created_hooks.values().sum::<usize>(), 1);
+    }
+}
+
+#[test]
+fn a_resource_that_becomes_a_hook_is_replaced_by_it() {
+    for policies in ["", "HookSucceeded", "BeforeHookCreation,HookSucceeded"] {
+        for keep_plan in [false, true] {
+            let mut sim = Sim::new(vec![hook_job("j", "PreSync", policies), make("ConfigMap", "c")]).existing(make("Job", "j"));
+            let old = sim.live("Job", "j").expect("the resource").uid().to_owned();
+            if keep_plan {
+                sim.keep_plan();
+            }
+            assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+            assert_eq!(sim.wet_log()[..4], ["delete hook j", "run hook j", "remove finalizer of j", "apply c"], "{policies}");
+            assert!(sim.live("Job", "j").is_none_or(|j| j.uid() != old));
+            assert_eq!(sim.live("Job", "j").is_some(), policies.is_empty(), "{policies}");
+            assert!(sim.progress.results.iter().all(|r| r.status == Some(ResultCode::Synced)), "no prune was recorded");
+        }
+    }
+}
+
+#[test]
+fn a_resource_that_becomes_a_hook_stays_when_nothing_may_be_pruned() {
+    let mut sim = Sim::new(vec![hook_job("j", "PreSync", "HookSucceeded")]).existing(make("Job", "j"));
+    sim.request.prune = false;
+    let lines: Vec<String> = sim.plan().blocked.into_iter().map(|b| b.reason).collect();
+    assert_eq!(lines, ["ignored (requires pruning)"]);
+    // What becomes a hook for failures only is pruned like anything else.
+    let mut sim = Sim::new(vec![hook_job("j", "SyncFail", "")]).existing(make("Job", "j"));
+    sim.run();
+    assert_eq!(sim.wet_log(), ["prune j"]);
+}
+
+#[test]
+fn a_hook_that_becomes_a_resource_is_applied_over_the_old_hook() {
+    let mut sim = Sim::new(vec![make("Job", "j"), make("ConfigMap", "c")]).existing(left_over(hook_job("j", "PreSync", ""), true));
+    let lines: Vec<String> = sim.plan().to_string().lines().skip(1).map(|l| l.trim().to_owned()).collect();
+    assert_eq!(lines, ["Sync", "wave 0", "apply      ConfigMap app-ns/c", "apply      batch/Job app-ns/j"]);
+    assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+    assert_eq!(sim.wet_log(), ["apply c", "apply j"]);
+    assert!(!hook::is_hook(sim.live("Job", "j").expect("the resource")));
 }

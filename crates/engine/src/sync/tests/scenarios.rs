@@ -50,6 +50,9 @@ pub const SCENARIOS: &[Scenario] = &[
     ("hooks without names", unnamed, nobody, Succeeded, "run-abcdef0-sync-1714557600 1"),
     ("a hook of two phases", two_phases, nobody, Succeeded, "j 1"),
     ("Helm hooks", helm_hooks, nobody, Succeeded, "migrate 2"),
+    ("a resource that becomes a hook", || becomes_hook(""), nobody, Succeeded, "other 1, j 1"),
+    ("a resource that becomes a hook deleted on success", || becomes_hook("HookSucceeded"), nobody, Succeeded, "other 1, j 2"),
+    ("a hook that becomes a resource", becomes_resource, nobody, Succeeded, ""),
     ("prune", || pruning(&[]), nobody, Succeeded, "old0 1, old1 1, old2 1"),
     ("prune not asked for", || not_asked(pruning(&[])), nobody, Succeeded, ""),
     ("prune in reverse waves", || pruning(&[3, 2, 1]), nobody, Succeeded, "old0 1, old1 1, old2 1"),
@@ -227,6 +230,17 @@ fn helm_hooks() -> Sim {
         make("Deployment", "web"),
     ];
     Sim::new(wanted).existing(helm("migrate", "pre-upgrade", "")).healthy("migrate", &[Progressing, Healthy])
+}
+
+fn becomes_hook(policies: &str) -> Sim {
+    Sim::new(vec![hook_job("j", "PreSync", policies), make("ConfigMap", "c")])
+        .existing(make("Job", "j"))
+        .existing(make("ConfigMap", "other"))
+        .healthy("j", &[Progressing, Healthy])
+}
+
+fn becomes_resource() -> Sim {
+    Sim::new(vec![make("Job", "j"), wave(make("ConfigMap", "c"), 1)]).existing(held(hook_job("j", "PreSync", "")))
 }
 
 /// A new resource, and one to be pruned in each of these waves (or three in wave 0).
