@@ -7,6 +7,7 @@ mod bad;
 mod deletion;
 mod good;
 mod hooks;
+mod limits;
 mod rules;
 mod startup;
 mod world;
@@ -47,4 +48,7 @@ scenarios!(
     hooks::a_hook_that_its_ttl_deletes_is_done,
     hooks::a_hook_that_somebody_made_anew_is_not_waited_for,
     hooks::a_resource_that_becomes_a_hook_is_replaced,
+    limits::a_wave_that_takes_too_long_is_rolled_back,
+    limits::a_wave_that_takes_too_long_is_tried_again,
+    limits::a_newer_revision_takes_the_place_of_a_sync,
 );

@@ -2,6 +2,7 @@
 //!
 //! Main function: [`decide`]. Pure: status, policy and time are arguments. The texts are Argo CD's.
 
+use super::rollback;
 use jiff::{SignedDuration, Timestamp};
 use tiphys_api::{
     Application,
@@ -107,6 +108,10 @@ fn attempted(app: &Application, revision: &str) -> Attempt {
     let Some(state) = app.status.operation_state.as_ref() else { return Attempt::None };
     if !matches!(state.phase.as_str(), "Succeeded" | "Failed" | "Error") {
         return Attempt::None;
+    }
+    // It took too long, and another revision was put in its place.
+    if let Some(why) = rollback::reason(&state.operation, revision, app.spec.source.as_ref()) {
+        return Attempt::Failed(why.to_owned());
     }
     let same = match (&state.operation.sync, &state.sync_result) {
         (None, _) => false,

@@ -7,13 +7,17 @@ mod auto_sync;
 mod compare;
 mod delete;
 mod delete_hooks;
+mod ending;
 mod error;
 mod operation;
 mod pass;
 mod publish;
 mod refresh;
+mod results;
 mod retry;
+mod rollback;
 mod status;
+mod supersede;
 mod timeouts;
 
 use crate::runtime::{Clock, Queue};
@@ -80,6 +84,7 @@ pub struct Memo {
     /// What readers see the resources of.
     published: Option<Arc<Comparison>>,
     running: Option<operation::Running>,
+    syncing: Option<supersede::Syncing>,
     last_start: Option<jiff::Timestamp>,
     /// This Application's share of every jitter.
     share: f64,
@@ -88,7 +93,16 @@ pub struct Memo {
 
 impl Default for Memo {
     fn default() -> Self {
-        Self { desired: None, comparison: None, published: None, running: None, last_start: None, share: rand::rng().random(), failures: 0 }
+        Self {
+            desired: None,
+            comparison: None,
+            published: None,
+            running: None,
+            syncing: None,
+            last_start: None,
+            share: rand::rng().random(),
+            failures: 0,
+        }
     }
 }
 

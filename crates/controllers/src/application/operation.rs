@@ -5,29 +5,31 @@
 
 use super::{
     compare::{self, Desired},
+    ending::{TIMED_OUT, finish},
     error::Error,
     pass::{Again, Pass, soonest},
     refresh::{Level, Reason, Refresh},
-    retry, status, timeouts,
+    results::{from_wire, to_wire},
+    retry, status, supersede, timeouts,
 };
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 use std::{sync::Arc, time::Duration};
 use tiphys_api::{
     constants,
-    operation::{Operation, OperationState, ResourceResult, SyncOperation, SyncOperationResult},
+    operation::{OperationState, SyncOperation, SyncOperationResult},
 };
 use tiphys_apimachinery::Object;
 use tiphys_cluster::clusters::LiveCluster;
 use tiphys_engine::{
     customize::Customizations,
     health, permit, spec,
-    sync::{self, Decision, Observed, OperationPhase, PROGRESS_ANNOTATION, Progress, SyncPlan, SyncRequest, window::Windows},
+    sync::{
+        self, Decision, Ending, Observed, OnTimeout, OperationPhase, PROGRESS_ANNOTATION, Progress, SyncPlan, SyncRequest, Timeouts,
+        window::Windows,
+    },
     types::{Comparison, ConditionType},
 };
-
-/// What an operation says that is ended because it took too long.
-const TIMED_OUT: &str = "operation is terminating due to timeout";
 
 /// An operation on its way.
 pub struct Running {
@@ -52,8 +54,8 @@ impl Failure {
 
 /// Takes the operation as far as it goes now.
 pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
-    if let Some(wait) = begin(pass).await? {
-        return Ok(Some((Reason::LOOK, wait)));
+    if let Some(again) = begin(pass).await? {
+        return Ok(again);
     }
     if let Some(wait) = barred(pass).await? {
         return Ok(Some((Reason::LOOK, wait)));
@@ -64,7 +66,7 @@ pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
         None => match prepare(pass, &id).await {
             Ok(running) => running,
             Err(failure) => {
-                finish(pass, failure.phase, failure.message).await?;
+                finish(pass, failure.phase, failure.message, None).await?;
                 return Ok(None);
             }
         },
@@ -72,6 +74,7 @@ pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
     let again = limit(pass);
     running.request.terminate = state(pass).phase == "Terminating";
     running.request.prune_confirmed = prune_confirmed(pass, running.request.started_at);
+    running.request.superseded_by = supersede::newer(pass);
     let again = drive(pass, &mut running).await.map(|next| next.map(|next| soonest(Some(next), again).unwrap_or(next)));
     if matches!(again, Ok(Some(_)) | Err(_)) {
         pass.memo.running = Some(running);
@@ -80,12 +83,13 @@ pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
 }
 
 /// The state of the running operation.
-fn state(pass: &Pass<'_>) -> OperationState {
+pub fn state(pass: &Pass<'_>) -> OperationState {
     pass.app.status.operation_state.clone().unwrap_or_default()
 }
 
-/// Makes the state of a new operation, or sees whether a failed one is to be tried again now. Returns how long to wait before that.
-async fn begin(pass: &mut Pass<'_>) -> Result<Option<Duration>, Error> {
+/// Makes the state of a new operation, or sees whether a failed one is to be tried again now. `Some`: there is nothing more to do in this
+/// pass, because it waits for that, or has ended.
+async fn begin(pass: &mut Pass<'_>) -> Result<Option<Again>, Error> {
     let operation = pass.app.operation.clone().unwrap_or_default();
     let stored = pass.app.status.operation_state.clone().filter(|s| matches!(s.phase.as_str(), "Running" | "Terminating"));
     let Some(mut state) = stored else {
@@ -96,22 +100,28 @@ async fn begin(pass: &mut Pass<'_>) -> Result<Option<Duration>, Error> {
         pass.memo.running = None;
         let state = OperationState { operation, phase: "Running".into(), started_at: Some(started.into()), ..OperationState::default() };
         pass.app.status.operation_state = Some(state);
-        pass.annotations.push((PROGRESS_ANNOTATION, None));
+        pass.forget_progress();
         pass.store().await?;
         return Ok(None);
     };
     let (Some(finished), "Running") = (state.finished_at, state.phase.as_str()) else { return Ok(None) };
+    if let Some(newer) = supersede::newer(pass) {
+        let old = state.sync_result.as_ref().map_or("", |r| r.revision.as_str());
+        let message = format!("superseded: the sync of {old} is not tried again, because {newer} is newer");
+        finish(pass, OperationPhase::Failed, message, Some(Ending::Superseded)).await?;
+        return Ok(Some(None));
+    }
     let due = match retry::next_at(&state.operation.retry, finished.timestamp(), state.retry_count) {
         Ok(due) => due,
         Err(message) => {
-            finish(pass, OperationPhase::Error, message).await?;
-            return Ok(None);
+            finish(pass, OperationPhase::Error, message, None).await?;
+            return Ok(Some(None));
         }
     };
     if let Ok(wait) = Duration::try_from(due.duration_since(pass.now))
         && !wait.is_zero()
     {
-        return Ok(Some(wait));
+        return Ok(Some(Some((Reason::LOOK, wait))));
     }
     let latest = if state.operation.retry.refresh { " with latest revisions" } else { "" };
     if let Some(sync) = state.operation.sync.as_mut().filter(|_| state.operation.retry.refresh) {
@@ -121,18 +131,28 @@ async fn begin(pass: &mut Pass<'_>) -> Result<Option<Duration>, Error> {
     state.message = format!("Retrying operation{latest}. Attempt #{}", state.retry_count);
     state.finished_at = None;
     state.sync_result = None;
+    // Where an attempt that took too long is followed by another, each has the whole time.
+    if limits(pass).then == OnTimeout::Retry {
+        state.started_at = Some(pass.now.into());
+    }
     pass.app.status.operation_state = Some(state);
     pass.memo.running = None;
-    pass.annotations.push((PROGRESS_ANNOTATION, None));
+    pass.forget_progress();
     pass.store().await?;
     Ok(None)
 }
 
+/// How long the operation and its waves may take. What cannot be read has been told by `prepare`.
+fn limits(pass: &Pass<'_>) -> Timeouts {
+    let options = state(pass).operation.sync.unwrap_or_default().sync_options;
+    timeouts::limits(&pass.controller.records.settings(), &options).unwrap_or_default()
+}
+
 /// Ends an operation that takes longer than it may; else says when to look whether it does.
 fn limit(pass: &mut Pass<'_>) -> Again {
-    let limit = timeouts::sync(&pass.controller.records.settings())?;
-    let state = pass.app.status.operation_state.as_mut().filter(|s| s.phase == "Running")?;
-    let left = (state.started_at?.timestamp() + limit).duration_since(pass.now);
+    let limit = limits(pass).sync_secs;
+    let state = pass.app.status.operation_state.as_mut().filter(|s| s.phase == "Running" && limit > 0)?;
+    let left = (state.started_at?.timestamp() + SignedDuration::from_secs(limit.into())).duration_since(pass.now);
     match Duration::try_from(left).ok().filter(|left| !left.is_zero()) {
         Some(left) => Some((Reason::LOOK, left)),
         None => {
@@ -179,6 +199,9 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
     let Some(operation) = state.operation.sync.clone() else {
         return Err(Failure::error("Invalid operation request: no operation specified"));
     };
+    let settings = pass.controller.records.settings();
+    let limits = timeouts::limits(&settings, &operation.sync_options).map_err(Failure::error)?;
+    timeouts::supersede(&settings, &operation.sync_options).map_err(Failure::error)?;
     let problems = pass.spec_problems();
     status::set_conditions(&mut pass.app.status, &problems, &status::BY_SPEC, pass.now);
     if let Some(text) = status::error_text(&tiphys_api::status::ApplicationStatus {
@@ -214,7 +237,9 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
     if !errors.is_empty() {
         return Err(Failure::error(errors.join(";")));
     }
-    let request = request(pass, &operation, &desired.manifests.revision, id);
+    let manifests = &desired.manifests;
+    pass.memo.syncing = Some(supersede::Syncing { revision: manifests.revision.clone(), digest: manifests.digest.clone() });
+    let request = SyncRequest { wave_timeout_secs: limits.wave_secs, ..request(pass, &operation, &manifests.revision, id) };
     let shared = comparison.conditions.iter().find(|c| c.kind == ConditionType::SharedResourceWarning);
     if let Some(shared) = shared.filter(|_| request.options.fail_on_shared_resource) {
         return Err(Failure { phase: OperationPhase::Failed, message: format!("Shared resource found: {}", shared.message) });
@@ -276,6 +301,8 @@ fn request(pass: &Pass<'_>, operation: &SyncOperation, revision: &str, id: &str)
         dest_namespace: pass.app.spec.destination.namespace.clone(),
         namespace_metadata: metadata.map(|m| sync::NamespaceMetadata { labels: m.labels.clone(), annotations: m.annotations.clone() }),
         wave_delay_secs: timeouts::wave_delay(&pass.controller.records.settings()),
+        wave_timeout_secs: 0,
+        superseded_by: None,
         terminate: false,
         prune_confirmed: prune_confirmed(pass, started_at),
         skip_dry_run: false,
@@ -289,7 +316,7 @@ async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Erro
         running.progress = decision.progress.clone();
         if decision.phase.completed() {
             note(pass, running, &decision);
-            finish(pass, decision.phase, decision.message).await?;
+            finish(pass, decision.phase, decision.message, decision.progress.notes.ending).await?;
             return Ok(None);
         }
         note(pass, running, &decision);
@@ -341,87 +368,5 @@ fn note(pass: &mut Pass<'_>, running: &Running, decision: &Decision) {
     let result = state.sync_result.get_or_insert_default();
     result.resources = running.progress.results.iter().map(to_wire).collect();
     let text = running.progress.to_annotation();
-    pass.annotations.retain(|(name, _)| *name != PROGRESS_ANNOTATION);
-    pass.annotations.push((PROGRESS_ANNOTATION, Some(text)));
-}
-
-/// The operation ended, or this attempt did.
-async fn finish(pass: &mut Pass<'_>, phase: OperationPhase, message: String) -> Result<(), Error> {
-    let mut state = state(pass);
-    let terminating = state.phase == "Terminating";
-    let failed = phase != OperationPhase::Succeeded;
-    pass.now = pass.controller.now();
-    let late = terminating && state.message == TIMED_OUT;
-    state.message = if late { format!("{message}, triggered by controller sync timeout") } else { message };
-    // A start may lie in the second after this one, see `begin`.
-    state.finished_at = Some(pass.now.max(state.started_at.map_or(pass.now, |t| t.timestamp())).into());
-    let limit = state.operation.retry.limit;
-    if failed && !terminating && (limit < 0 || state.retry_count < limit) {
-        match retry::next_at(&state.operation.retry, pass.now, state.retry_count) {
-            Ok(due) => {
-                // A running operation with an end is one that waits to be tried again.
-                state.phase = "Running".into();
-                state.retry_count += 1;
-                state.message = format!("{}. Retrying attempt #{} at {}.", state.message, state.retry_count, retry::kitchen(due));
-                pass.app.status.operation_state = Some(state);
-                pass.store().await?;
-                return Ok(());
-            }
-            Err(problem) => state.message = format!("{} (failed to retry: {problem})", state.message),
-        }
-    } else if failed && state.retry_count > 0 {
-        state.message = format!("{} (retried {} times).", state.message, state.retry_count);
-    }
-    phase.as_str().clone_into(&mut state.phase);
-    let operation: Operation = state.operation.clone();
-    let sync = operation.sync.unwrap_or_default();
-    if !failed && !sync.dry_run && sync.resources.is_empty() {
-        status::append_history(&mut pass.app, &state, pass.now);
-    }
-    let partial = if sync.resources.is_empty() { "Sync operation" } else { "Partial sync operation" };
-    let to = state.sync_result.as_ref().map(|r| format!(" to {}", r.revision)).unwrap_or_default();
-    let verdict = if failed { format!("failed: {}", state.message) } else { "succeeded".to_owned() };
-    pass.event(failed, "OperationCompleted", format!("{partial}{to} {verdict}"));
-    pass.app.status.operation_state = Some(state);
-    pass.app.operation = None;
-    pass.memo.running = None;
-    pass.annotations.retain(|(name, _)| *name != PROGRESS_ANNOTATION);
-    pass.annotations.push((PROGRESS_ANNOTATION, None));
-    if !sync.dry_run {
-        let level = if operation.initiated_by.automated { Level::Latest } else { Level::ForceResolve };
-        pass.refresh(&Refresh { level, hard: false, why: "the operation ended".to_owned() }).await?;
-    }
-    Ok(())
-}
-
-fn to_wire(result: &sync::ResourceResult) -> ResourceResult {
-    ResourceResult {
-        group: result.group.clone(),
-        version: result.version.clone(),
-        kind: result.kind.clone(),
-        namespace: result.namespace.clone(),
-        name: result.name.clone(),
-        status: result.status.map(|s| s.as_str().to_owned()).unwrap_or_default(),
-        message: result.message.clone(),
-        hook_type: result.hook_type.map(|p| p.as_str().to_owned()).unwrap_or_default(),
-        hook_phase: result.hook_phase.map(|p| p.as_str().to_owned()).unwrap_or_default(),
-        sync_phase: result.sync_phase.map(|p| p.as_str().to_owned()).unwrap_or_default(),
-        images: result.images.clone(),
-    }
-}
-
-fn from_wire(result: &ResourceResult) -> sync::ResourceResult {
-    sync::ResourceResult {
-        group: result.group.clone(),
-        version: result.version.clone(),
-        kind: result.kind.clone(),
-        namespace: result.namespace.clone(),
-        name: result.name.clone(),
-        status: sync::ResultCode::parse(&result.status),
-        message: result.message.clone(),
-        hook_type: sync::SyncPhase::parse(&result.hook_type),
-        hook_phase: OperationPhase::parse(&result.hook_phase),
-        sync_phase: sync::SyncPhase::parse(&result.sync_phase),
-        images: result.images.clone(),
-    }
+    pass.annotate(PROGRESS_ANNOTATION, Some(text));
 }

@@ -7,7 +7,7 @@ use super::{
     Controller, Memo, auto_sync,
     error::Error,
     refresh::{self, Expiry, Level, Reason, Refresh},
-    status,
+    rollback, status,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use tiphys_cluster::{
 };
 use tiphys_engine::{
     spec,
-    sync::window::Windows,
+    sync::{OnTimeout, PROGRESS_ANNOTATION, window::Windows},
     tree,
     types::{Comparison, Condition, ConditionType},
 };
@@ -116,6 +116,7 @@ impl<'a> Pass<'a> {
                 let tree = self.take_tree(&compared.comparison, &compared.cluster);
                 let published = self.memo.published.replace(compared.comparison.clone());
                 self.controller.publish(self.key, &compared.comparison, published.as_deref(), tree);
+                self.remember_healthy();
             }
             Err(message) => {
                 let condition = Condition::new(ConditionType::ComparisonError, message);
@@ -125,6 +126,28 @@ impl<'a> Pass<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Writes an annotation (`None`: removes it) with the next patch.
+    pub fn annotate(&mut self, name: &'static str, value: Option<String>) {
+        self.annotations.retain(|(other, _)| *other != name);
+        self.annotations.push((name, value));
+    }
+
+    /// What was noted of the operation's progress holds no more.
+    pub fn forget_progress(&mut self) {
+        self.annotate(PROGRESS_ANNOTATION, None);
+    }
+
+    /// Remembers the last entry of the history that was healthy, where a sync may have to go back to it.
+    fn remember_healthy(&mut self) {
+        let options = self.app.spec.sync_policy.as_ref().map(|p| p.sync_options.as_slice()).unwrap_or_default();
+        let limits = super::timeouts::limits(&self.controller.records.settings(), options);
+        if limits.is_ok_and(|l| l.then == OnTimeout::Rollback)
+            && let Some(id) = rollback::healthy_entry(&self.app)
+        {
+            self.annotate(rollback::LAST_HEALTHY, Some(id));
+        }
     }
 
     /// Shows what became of the resources' own products and of orphans; nothing is compared.

@@ -4,6 +4,7 @@
 use super::auto_sync::Backoff;
 use jiff::SignedDuration;
 use tiphys_cluster::records::Settings;
+use tiphys_engine::sync::{OnTimeout, Timeouts, timeout};
 use tiphys_gocompat::duration;
 
 const DEFAULT: SignedDuration = SignedDuration::from_secs(120);
@@ -46,9 +47,39 @@ fn seconds(settings: &Settings, key: &str) -> Option<u32> {
     number
 }
 
-/// How long one attempt of a sync may take; `None` for as long as it likes.
-pub fn sync(settings: &Settings) -> Option<SignedDuration> {
-    seconds(settings, "controller.sync.timeout.seconds").filter(|s| *s > 0).map(|s| SignedDuration::from_secs(s.into()))
+/// How long syncs and their waves may take, and what follows: as the installation says, and then the options of the sync.
+///
+/// # Errors
+/// When an option cannot be read; the text names it.
+pub fn limits(settings: &Settings, options: &[String]) -> Result<Timeouts, String> {
+    let default = Timeouts {
+        wave_secs: seconds(settings, "tiphys.controller.sync.wave.timeout.seconds").unwrap_or(0),
+        sync_secs: seconds(settings, "controller.sync.timeout.seconds").unwrap_or(0),
+        then: word(settings, "tiphys.controller.sync.on.timeout", OnTimeout::parse).unwrap_or_default(),
+    };
+    default.with(options)
+}
+
+/// Whether a newer revision takes the place of a running sync.
+///
+/// # Errors
+/// When the option cannot be read; the text names it.
+pub fn supersede(settings: &Settings, options: &[String]) -> Result<bool, String> {
+    let default = || word(settings, "tiphys.controller.sync.supersede", |w| w.parse().ok()).unwrap_or(false);
+    Ok(timeout::supersede(options)?.unwrap_or_else(default))
+}
+
+/// A word of a controller's parameter; an unknown one counts as not set.
+fn word<T>(settings: &Settings, key: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+    let text = settings.param(key);
+    if text.is_empty() {
+        return None;
+    }
+    let value = parse(text.trim());
+    if value.is_none() {
+        tracing::warn!(key, text, "argocd-cmd-params-cm has a word that is not known; the default holds");
+    }
+    value
 }
 
 /// The pause after each wave. Argo CD waits two seconds; here readiness decides, unless somebody asks for a pause.
@@ -74,17 +105,26 @@ mod tests {
     #[test]
     fn parameters_of_the_controller() {
         let mut settings = Settings::default();
-        assert_eq!((sync(&settings), wave_delay(&settings), self_heal(&settings).factor), (None, 0, 3));
+        assert_eq!((limits(&settings, &[]), wave_delay(&settings), self_heal(&settings).factor), (Ok(Timeouts::default()), 0, 3));
+        assert_eq!(supersede(&settings, &[]), Ok(false));
         for (key, value) in [
             ("controller.sync.timeout.seconds", "90"),
             ("controller.sync.wave.delay.seconds", "2"),
+            ("tiphys.controller.sync.wave.timeout.seconds", "30"),
+            ("tiphys.controller.sync.on.timeout", "retry"),
+            ("tiphys.controller.sync.supersede", "true"),
             ("controller.self.heal.backoff.timeout.seconds", "5"),
             ("controller.self.heal.backoff.factor", "many"),
             ("controller.self.heal.backoff.cap.seconds", "60"),
         ] {
             settings.params.insert(key.into(), value.into());
         }
-        assert_eq!((sync(&settings), wave_delay(&settings)), (Some(SignedDuration::from_secs(90)), 2));
+        let expected = Timeouts { wave_secs: 30, sync_secs: 90, then: OnTimeout::Retry };
+        assert_eq!((limits(&settings, &[]), wave_delay(&settings)), (Ok(expected), 2));
+        assert_eq!(limits(&settings, &["OnTimeout=fail".into()]), Ok(Timeouts { then: OnTimeout::Fail, ..expected }));
+        assert_eq!((supersede(&settings, &[]), supersede(&settings, &["Supersede=false".into()])), (Ok(true), Ok(false)));
+        settings.params.insert("tiphys.controller.sync.on.timeout".into(), "perhaps".into());
+        assert_eq!(limits(&settings, &[]).map(|l| l.then), Ok(OnTimeout::Fail));
         let backoff = self_heal(&settings);
         assert_eq!((backoff.initial.as_secs(), backoff.factor, backoff.cap.as_secs()), (5, 3, 60));
     }

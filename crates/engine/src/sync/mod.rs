@@ -12,12 +12,15 @@ mod listing;
 pub mod next;
 pub mod options;
 pub mod order;
+mod overdue;
 pub mod plan;
 pub mod progress;
 pub mod record;
 pub mod request;
 pub mod step;
+mod supersede;
 mod terminate;
+pub mod timeout;
 mod waiting;
 pub mod wave;
 pub mod window;
@@ -27,10 +30,11 @@ pub use effect::{ApplyMode, Effect, EffectErr, EffectOk, Outcome, Write};
 pub use next::{Decision, Observed, next};
 pub use options::{Propagation, SyncOptions};
 pub use plan::{SyncPlan, plan, plan_with};
-pub use progress::{OperationPhase, PROGRESS_ANNOTATION, Progress, ResourceResult, ResultCode};
+pub use progress::{Ending, OperationPhase, PROGRESS_ANNOTATION, Progress, ResourceResult, ResultCode};
 pub use record::record;
 pub use request::{NamespaceMetadata, ResourceSelector, SyncRequest};
 pub use step::{Step, SyncPhase};
+pub use timeout::{OnTimeout, Timeouts};
 
 #[cfg(test)]
 mod tests;

@@ -146,6 +146,9 @@ impl<'a> Run<'a> {
             return Some(self.succeed(ALL_RUN));
         }
         self.refresh();
+        if let Some(decision) = self.give_way() {
+            return Some(decision);
+        }
         if let Some(decision) = self.wait_for_running().or_else(|| self.wait_for_pruned()).or_else(|| self.release_finished()) {
             return Some(decision);
         }
@@ -250,7 +253,7 @@ impl<'a> Run<'a> {
     }
 
     /// The first wave with something left to do.
-    fn next_group(&self) -> Option<Vec<&'a Step>> {
+    pub fn next_group(&self) -> Option<Vec<&'a Step>> {
         let group = self.regular().find(|s| self.pending(s))?.group();
         Some(self.regular().filter(|s| s.group() == group).collect())
     }
@@ -300,7 +303,10 @@ impl<'a> Run<'a> {
             return self.run_steps(&sync_fail);
         }
         let reason = if sync_fail.is_empty() && self.failed_while_applying() { FAILED_APPLY } else { UNSUCCESSFUL };
-        let mut message = self.with_reasons(reason, self.regular());
+        let mut message = match self.timed_out() {
+            Some(why) => format!("{UNSUCCESSFUL}, reason: {why}"),
+            None => self.with_reasons(reason, self.regular()),
+        };
         if sync_fail.iter().any(|s| self.ledger.status(s) == Some(ResultCode::SyncFailed)) {
             message = format!("{message}\n{}", self.with_reasons("one or more SyncFail hooks failed", sync_fail.into_iter()));
         }
@@ -340,6 +346,7 @@ impl<'a> Run<'a> {
 
     /// A decision without effects: nothing to do until something changes.
     pub fn wait(&mut self, message: String, at_most: Duration) -> Decision {
+        let at_most = self.time_left().map_or(at_most, |left| left.min(at_most));
         Decision { wake_after: Some(at_most), ..self.decision(Vec::new(), OperationPhase::Running, message) }
     }
 

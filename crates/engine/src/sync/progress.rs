@@ -151,6 +151,27 @@ pub struct Verdict {
     pub message: String,
 }
 
+/// Why an operation ends otherwise than by its own steps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ending {
+    /// A wave took longer than it may; the text says which, and what it waited for.
+    TimedOut(String),
+    /// A newer revision is to be synced instead.
+    Superseded,
+}
+
+/// Since when a wave is waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaveClock {
+    #[serde(rename = "p")]
+    pub phase: SyncPhase,
+    #[serde(rename = "w")]
+    pub wave: i64,
+    /// In milliseconds since 1970.
+    #[serde(rename = "t")]
+    pub since: i64,
+}
+
 /// What Argo CD's fields cannot hold. Losing it costs a repeated check, never a repeated hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -163,6 +184,11 @@ pub struct Notes {
     /// When the last wave was applied, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wave_at: Option<i64>,
+    /// The wave that is waited for, when waves have a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wave: Option<WaveClock>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// By step, `<group>/<kind>/<namespace>/<name>:<phase>`.

@@ -58,6 +58,10 @@ pub struct SyncRequest {
     pub namespace_metadata: Option<NamespaceMetadata>,
     /// Pause between waves. Readiness decides when a wave is over, so 0 is right; Argo CD waits 2 s.
     pub wave_delay_secs: u32,
+    /// How long a wave may be waited for, see [`super::timeout`]; 0 for as long as it takes.
+    pub wave_timeout_secs: u32,
+    /// A newer revision that is to be synced as soon as this sync can be left.
+    pub superseded_by: Option<String>,
     /// Stop: end running hooks and finish.
     pub terminate: bool,
     /// Whether prunes that need it were confirmed, see [`deletion_confirmed`].

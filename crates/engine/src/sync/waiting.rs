@@ -48,12 +48,10 @@ impl<'a> Run<'a> {
     }
 
     pub fn wait_for_running(&mut self) -> Option<Decision> {
-        let multi_step = self.multi_step();
-        let waits = |run: &Self, s: &Step| !s.is_prune() && (multi_step || s.is_hook()) && run.ledger.running(s);
         let mut wake = SAFETY_NET;
         let mut reads = Vec::new();
         for step in self.steps.clone() {
-            if !waits(self, step) || self.own_live(step).is_some() {
+            if !self.is_waited_for(step) || self.own_live(step).is_some() {
                 continue;
             }
             match self.unseen(step) {
@@ -65,7 +63,7 @@ impl<'a> Run<'a> {
                 Unseen::Ask => reads.push(Effect::Read { step: step.clone() }),
             }
         }
-        let mut running: Vec<&Step> = self.steps.iter().copied().filter(|s| waits(self, s)).collect();
+        let mut running: Vec<&Step> = self.steps.iter().copied().filter(|s| self.is_waited_for(s)).collect();
         if running.is_empty() {
             return None;
         }
@@ -74,7 +72,15 @@ impl<'a> Run<'a> {
         }
         running.sort_by_key(|s| s.phase);
         let message = waiting_for(&running, For::Completion);
+        if self.overdue(&running, &message) {
+            return None;
+        }
         if reads.is_empty() { Some(self.wait(message, wake)) } else { Some(self.act(reads, &message)) }
+    }
+
+    /// Whether the sync does not go on before this step's object is well or done.
+    pub fn is_waited_for(&self, step: &Step) -> bool {
+        !step.is_prune() && (self.multi_step() || step.is_hook()) && self.ledger.running(step)
     }
 
     /// After a failed apply, SyncFail hooks do not wait for what still runs.
@@ -102,11 +108,15 @@ impl<'a> Run<'a> {
         if going.is_empty() {
             return None;
         }
-        Some(self.wait(waiting_for(&going, For::Deletion), SAFETY_NET))
+        let message = waiting_for(&going, For::Deletion);
+        if self.overdue(&going, &message) {
+            return None;
+        }
+        Some(self.wait(message, SAFETY_NET))
     }
 
     fn being_deleted(&self, step: &Step) -> bool {
-        if self.ledger.status(step) != Some(ResultCode::Pruned) {
+        if self.ledger.status(step) != Some(ResultCode::Pruned) || self.ledger.unsuccessful(step) {
             return false;
         }
         let Some(live) = self.live(step).filter(|l| l.uid() == step.uid) else { return false };

@@ -5,7 +5,7 @@ use super::{
     hook::{self, DeletePolicy},
     next::{Decision, RUNNING, Run, UNSUCCESSFUL},
     options,
-    progress::{DryRun, OperationPhase, ResultCode, Verdict},
+    progress::{DryRun, Ending, OperationPhase, ResultCode, Verdict},
     step::{Action, PruneRule, Step, SyncPhase},
     waiting::{For, SAFETY_NET, waiting_for},
 };
@@ -108,7 +108,11 @@ impl<'a> Run<'a> {
         if !released.is_empty() {
             return Some(self.act(released, RUNNING));
         }
-        self.prune(&prunes).or_else(|| self.delete_old_hooks(&writes)).or_else(|| self.write_all(&writes))
+        if let Some(decision) = self.prune(&prunes).or_else(|| self.delete_old_hooks(&writes)) {
+            return Some(decision);
+        }
+        // An old hook that does not go has failed the wave.
+        if writes.iter().any(|s| self.ledger.unsuccessful(s)) { None } else { self.write_all(&writes) }
     }
 
     fn prune(&mut self, prunes: &[&Step]) -> Option<Decision> {
@@ -147,7 +151,7 @@ impl<'a> Run<'a> {
         let effects: Vec<Effect> = old.iter().filter_map(|s| self.delete_hook(s, Some(DELETE_AGAIN_MS))).collect();
         let message = waiting_for(&old, For::Deletion);
         if effects.is_empty() {
-            Some(self.wait(message, Duration::from_millis(DELETE_AGAIN_MS as u64)))
+            (!self.overdue(&old, &message)).then(|| self.wait(message, Duration::from_millis(DELETE_AGAIN_MS as u64)))
         } else {
             Some(self.act(effects, &message))
         }
@@ -260,26 +264,35 @@ impl<'a> Run<'a> {
     /// Hooks that are to go when the sync fails, before SyncFail hooks run.
     pub fn delete_failed_hooks(&mut self) -> Option<Decision> {
         let wanted: Vec<&Step> = self.hooks().filter(|s| s.phase != SyncPhase::SyncFail).collect();
-        let effects = self.deletions(&wanted, DeletePolicy::HookFailed);
+        let effects = self.deletions(&wanted, |s| s.has_policy(DeletePolicy::HookFailed));
         if effects.is_empty() { None } else { Some(Decision { must_store: true, ..self.act(effects, RUNNING) }) }
     }
 
-    fn deletions(&self, hooks: &[&Step], policy: DeletePolicy) -> Vec<Effect> {
+    /// The deletion of those hooks that their policy dooms, or that took too long.
+    fn deletions(&self, hooks: &[&Step], doomed: impl Fn(&Step) -> bool) -> Vec<Effect> {
         // One that took the name of a hook that is gone is not ours to delete.
         let replaced = |s: &Step| self.known_uid(s).is_some_and(|uid| self.live(s).is_some_and(|live| live.uid() != uid));
-        let wanted = hooks.iter().filter(|s| s.has_policy(policy) && !self.ledger.running(s) && !replaced(s));
+        let wanted = hooks.iter().filter(|s| (doomed(s) || self.is_overdue_hook(s)) && !self.ledger.running(s) && !replaced(s));
         wanted.filter_map(|s| self.delete_hook(s, None)).collect()
     }
 
     /// The outcome is known: hooks that are to go with it are deleted, then the operation is over.
     pub fn conclude(&mut self, verdict: Verdict) -> Decision {
-        let policy = if verdict.phase == OperationPhase::Succeeded { DeletePolicy::HookSucceeded } else { DeletePolicy::HookFailed };
         let hooks: Vec<&Step> = self.hooks().collect();
-        let effects = if self.request.dry_run { Vec::new() } else { self.deletions(&hooks, policy) };
+        let effects = if self.request.dry_run { Vec::new() } else { self.deletions(&hooks, |s| self.goes_at_the_end(s, verdict.phase)) };
         if effects.is_empty() {
             return self.end(verdict.phase, verdict.message);
         }
         self.ledger.progress.notes.verdict = Some(verdict);
         Decision { must_store: true, ..self.act(effects, RUNNING) }
+    }
+
+    /// Whether a hook's policy lets it go with the operation; where that was broken off, each hook's own end counts.
+    fn goes_at_the_end(&self, hook: &Step, phase: OperationPhase) -> bool {
+        let policy = |phase| if phase == OperationPhase::Succeeded { DeletePolicy::HookSucceeded } else { DeletePolicy::HookFailed };
+        match self.ledger.progress.notes.ending {
+            Some(Ending::Superseded) => self.ledger.phase(hook).is_some_and(|own| hook.has_policy(policy(own))),
+            _ => hook.has_policy(policy(phase)),
+        }
     }
 }

@@ -42,8 +42,8 @@ fn end(sim: Sim, phase: OperationPhase, message: String) -> End {
     };
     End {
         phase,
-        // Which of the two texts says so depends on it as well.
-        message: message.split(" (").next().unwrap_or_default().to_owned(),
+        // Which of the two texts says so depends on it as well; why a wave took too long is in the annotation only.
+        message: [" (", ", reason: wave"].iter().fold(message.as_str(), |m, end| m.split(end).next().unwrap_or(m)).to_owned(),
         world: sim.world.values().map(|o| format!("{}{}", o.key(), held(o))).collect(),
         results: sim.progress.results.iter().map(|r| (r.step_key().to_string(), verdict(r))).collect(),
         created: sim.created_hooks,

@@ -5,6 +5,7 @@ mod apply;
 mod crash;
 mod flow;
 mod hooks;
+mod limits;
 mod objects;
 mod plans;
 mod prune;

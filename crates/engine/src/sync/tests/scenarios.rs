@@ -91,6 +91,20 @@ pub const SCENARIOS: &[Scenario] = &[
     ),
     ("terminate", || hooks("").healthy("sync", &[Progressing]), terminates, Failed, "sync 1"),
     ("terminate with HookFailed", || hooks("HookFailed").healthy("sync", &[Progressing]), terminates, Failed, "pre 1, pre-later 1, sync 1"),
+    ("a wave that takes too long", || limited(waves().healthy("w1", &[Progressing])), nobody, Failed, ""),
+    ("a hook that takes too long", || limited(hooks("HookSucceeded").healthy("sync", &[Progressing])), nobody, Failed, "sync 1"),
+    ("a SyncFail hook that takes too long", sync_fail_too_long, nobody, Failed, "fail 1"),
+    ("an old hook that does not go", || stuck(left_over(hooks("")), "pre"), nobody, Failed, "pre 1"),
+    ("a prune that takes too long", || stuck(pruning(&[0, 1]), "old1"), nobody, Failed, "old1 1"),
+    ("a newer revision between waves", || waves().healthy("w1", &[Progressing]), supersedes, Failed, ""),
+    ("a newer revision beside a hook", || hooks("").healthy("sync", &[Progressing, Progressing, Healthy]), supersedes, Failed, ""),
+    (
+        "a newer revision with hooks of every policy",
+        || hooks("HookSucceeded,HookFailed").healthy("sync", &[Progressing, Progressing, Healthy]),
+        supersedes,
+        Failed,
+        "pre 1, pre-later 1, sync 1",
+    ),
     ("selective sync", selective, nobody, Succeeded, "old 1"),
     ("strategy apply", strategy_apply, nobody, Succeeded, "old 1"),
     ("a dry run", dry_run, nobody, Succeeded, ""),
@@ -108,6 +122,14 @@ fn confirms(sim: &mut Sim, decision: &Decision) -> bool {
 
 fn terminates(sim: &mut Sim, _: &Decision) -> bool {
     sim.request.terminate |= sim.live("Job", "sync").is_some();
+    false
+}
+
+/// A newer revision comes while this is waited for.
+fn supersedes(sim: &mut Sim, _: &Decision) -> bool {
+    if sim.live("Deployment", "w1").is_some() || sim.live("Job", "sync").is_some() {
+        sim.request.superseded_by = Some("fedcba9".into());
+    }
     false
 }
 
@@ -327,6 +349,22 @@ fn sync_fail(policies: &str) -> Sim {
     ])
     .healthy("beside", &[Progressing, Healthy])
     .healthy("fail", &[Progressing, Healthy])
+}
+
+/// No wave may be waited for longer than half a minute.
+fn limited(mut sim: Sim) -> Sim {
+    sim.request.wave_timeout_secs = 30;
+    sim
+}
+
+/// This object never goes away.
+fn stuck(mut sim: Sim, name: &str) -> Sim {
+    sim.slow_deletions.insert(name.into(), usize::MAX);
+    limited(sim)
+}
+
+fn sync_fail_too_long() -> Sim {
+    limited(sync_fail("").error("apply c", "no").healthy("fail", &[Progressing]))
 }
 
 fn selective() -> Sim {

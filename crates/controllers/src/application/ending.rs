@@ -1,0 +1,109 @@
+//! The end of an operation, or of one attempt of it: what is told, what is kept, and what follows.
+//!
+//! Main function: [`finish`]. What follows may be another attempt, a rollback, or the sync of a newer revision.
+
+use super::{
+    error::Error,
+    operation::state,
+    pass::Pass,
+    refresh::{Level, Refresh},
+    retry, rollback, status, timeouts,
+};
+use tiphys_api::operation::{Operation, OperationState};
+use tiphys_engine::sync::{Ending, OnTimeout, OperationPhase};
+
+/// What an operation says that is ended because it took too long.
+pub const TIMED_OUT: &str = "operation is terminating due to timeout";
+
+/// How an attempt came to its end.
+struct Attempt {
+    failed: bool,
+    /// It was being terminated, by a user or because it took too long.
+    terminating: bool,
+    /// It, or one of its waves, took longer than it may.
+    timed_out: bool,
+    superseded: bool,
+    then: OnTimeout,
+}
+
+impl Attempt {
+    fn may_be_repeated(&self, state: &OperationState) -> bool {
+        let wanted = if self.timed_out { self.then == OnTimeout::Retry } else { !self.terminating && !self.superseded };
+        let limit = state.operation.retry.limit;
+        self.failed && wanted && (limit < 0 || state.retry_count < limit)
+    }
+}
+
+/// The operation ended, or this attempt did.
+pub async fn finish(pass: &mut Pass<'_>, phase: OperationPhase, message: String, ending: Option<Ending>) -> Result<(), Error> {
+    let mut state = state(pass);
+    pass.now = pass.controller.now();
+    let terminating = state.phase == "Terminating";
+    let late = terminating && state.message == TIMED_OUT;
+    let sync = state.operation.sync.clone().unwrap_or_default();
+    let attempt = Attempt {
+        failed: phase != OperationPhase::Succeeded,
+        terminating,
+        timed_out: late || matches!(ending, Some(Ending::TimedOut(_))),
+        superseded: matches!(ending, Some(Ending::Superseded)),
+        then: timeouts::limits(&pass.controller.records.settings(), &sync.sync_options).unwrap_or_default().then,
+    };
+    state.message = if late { format!("{message}, triggered by controller sync timeout") } else { message };
+    // A start may lie in the second after this one, see `begin`.
+    state.finished_at = Some(pass.now.max(state.started_at.map_or(pass.now, |t| t.timestamp())).into());
+    if attempt.may_be_repeated(&state) {
+        match retry::next_at(&state.operation.retry, pass.now, state.retry_count) {
+            Ok(due) => {
+                // A running operation with an end is one that waits to be tried again.
+                state.phase = "Running".into();
+                state.retry_count += 1;
+                state.message = format!("{}. Retrying attempt #{} at {}.", state.message, state.retry_count, retry::kitchen(due));
+                pass.app.status.operation_state = Some(state);
+                return pass.store().await;
+            }
+            Err(problem) => state.message = format!("{} (failed to retry: {problem})", state.message),
+        }
+    } else if attempt.failed && state.retry_count > 0 {
+        state.message = format!("{} (retried {} times).", state.message, state.retry_count);
+    }
+    phase.as_str().clone_into(&mut state.phase);
+    let next = follows(pass, &attempt, &mut state);
+    if !attempt.failed && !sync.dry_run && sync.resources.is_empty() {
+        status::append_history(&mut pass.app, &state, pass.now);
+    }
+    let partial = if sync.resources.is_empty() { "Sync operation" } else { "Partial sync operation" };
+    let to = state.sync_result.as_ref().map(|r| format!(" to {}", r.revision)).unwrap_or_default();
+    let verdict = if attempt.failed { format!("failed: {}", state.message) } else { "succeeded".to_owned() };
+    pass.event(attempt.failed, "OperationCompleted", format!("{partial}{to} {verdict}"));
+    let automated = state.operation.initiated_by.automated;
+    pass.app.status.operation_state = Some(state);
+    pass.app.operation = next;
+    pass.memo.running = None;
+    pass.forget_progress();
+    if !sync.dry_run {
+        let level = if automated { Level::Latest } else { Level::ForceResolve };
+        pass.refresh(&Refresh { level, hard: false, why: "the operation ended".to_owned() }).await?;
+    }
+    Ok(())
+}
+
+/// The operation that begins at once, if one does; the message of the one that ended says so.
+fn follows(pass: &Pass<'_>, attempt: &Attempt, state: &mut OperationState) -> Option<Operation> {
+    if !attempt.failed {
+        if let Some(from) = rollback::origin(&state.operation) {
+            state.message = format!("{}; rolled back from {from}", state.message);
+        }
+        return None;
+    }
+    if attempt.timed_out && attempt.then == OnTimeout::Rollback {
+        let found = rollback::operation(&pass.app, state);
+        let told = match &found {
+            Ok(next) => format!("rolling back to {}", next.sync.as_ref().map_or("", |s| s.revision.as_str())),
+            Err(why) => format!("not rolled back: {why}"),
+        };
+        state.message = format!("{}; {told}", state.message);
+        return found.ok();
+    }
+    // What a user asked for without naming a revision goes on with the new one; an automatic sync is started anew by whoever started it.
+    (attempt.superseded && !state.operation.initiated_by.automated).then(|| state.operation.clone())
+}

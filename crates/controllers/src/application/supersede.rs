@@ -1,0 +1,28 @@
+//! Whether a newer revision is to take the place of a running sync (`Supersede=true`).
+//!
+//! Main function: [`newer`]. Only a sync that follows the Application's target revision can be superseded, and only by other manifests.
+
+use super::{pass::Pass, rollback, timeouts};
+
+/// What is being synced. Losing it costs time, nothing else.
+#[derive(Clone, Debug)]
+pub struct Syncing {
+    pub revision: String,
+    /// Of the manifests.
+    pub digest: String,
+}
+
+/// The revision that is to be synced instead, if the last comparison found one.
+pub fn newer(pass: &Pass<'_>) -> Option<String> {
+    let operation = &pass.app.status.operation_state.as_ref()?.operation;
+    let sync = operation.sync.as_ref()?;
+    let settings = pass.controller.records.settings();
+    let wanted = timeouts::supersede(&settings, &sync.sync_options) == Ok(true);
+    let follows = operation.initiated_by.automated || sync.revision.is_empty();
+    if !wanted || !follows || sync.dry_run || !sync.manifests.is_empty() || rollback::origin(operation).is_some() {
+        return None;
+    }
+    let (latest, syncing) = (&pass.memo.desired.as_ref()?.manifests, pass.memo.syncing.as_ref()?);
+    let other = latest.revision != syncing.revision && latest.digest != syncing.digest && latest.errors.is_empty();
+    other.then(|| latest.revision.clone())
+}
