@@ -11,6 +11,7 @@ mod negotiate;
 mod object;
 mod openapi;
 mod openapi_binary;
+mod openapi_custom;
 mod pod_log;
 mod pod_requests;
 pub(crate) mod query;
@@ -278,12 +279,15 @@ pub(crate) fn bytes_response(bytes: Bytes) -> Response<Body> {
     response
 }
 
-/// `Warning` headers, as RFC 7234 has them.
+/// `Warning` headers, as RFC 7234 has them. Nothing is said twice.
 pub(crate) fn with_warnings(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
+    let name = HeaderName::from_static("warning");
     for text in warnings.iter().take(20) {
         let quoted: String = text.chars().filter(|c| !c.is_control()).flat_map(escape).take(4_000).collect();
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
-            response.headers_mut().append(HeaderName::from_static("warning"), value);
+            if !response.headers().get_all(&name).iter().any(|said| said == value) {
+                response.headers_mut().append(&name, value);
+            }
         }
     }
     response

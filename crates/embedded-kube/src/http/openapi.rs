@@ -2,7 +2,7 @@
 //!
 //! Main type: [`OpenApi`]. Version 3 is offered as JSON only: a client that insists on protobuf gets 406.
 
-use super::{Shared, bytes_response, json_response, openapi_binary};
+use super::{Shared, bytes_response, json_response, openapi_binary, openapi_custom};
 use crate::catalog::{Catalog, Resource};
 use crate::status::Status;
 use axum::body::Body;
@@ -48,7 +48,7 @@ fn hash_of(catalog: &Catalog, group: &str, version: &str) -> String {
     for resource in catalog.order.iter().filter(|r| r.group == group && r.version == version) {
         hash.update(format!("{}/{}/{};", resource.resource, resource.kind, resource.namespaced));
         if let Some(custom) = &resource.custom {
-            hash.update(custom.raw.to_string());
+            hash.update(format!("{}{:?}{}", resource.list_kind, custom.selectable_fields, custom.raw));
         }
     }
     hash.finalize().iter().map(|b| format!("{b:02X}")).collect()
@@ -154,17 +154,18 @@ impl Builder {
                 }
             }
             Some(custom) => {
-                let mut schema = if custom.raw.is_object() { custom.raw.clone() } else { json!({"type": "object"}) };
-                let metadata = schema::builtin().definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
-                let metadata = metadata.map_or(json!({"type": "object"}), |ty| self.reference(ty));
-                if let Some(map) = schema.as_object_mut() {
-                    let fields = tiphys_apimachinery::object::map_entry(map, "properties");
-                    fields.insert("metadata".into(), metadata);
-                    fields.entry("apiVersion").or_insert_with(|| json!({"type": "string"}));
-                    fields.entry("kind").or_insert_with(|| json!({"type": "string"}));
-                    map.insert("x-kubernetes-group-version-kind".into(), json!([gvk_json(resource)]));
-                }
-                self.schemas.insert(custom_name(resource), schema);
+                let mut reference = |name: &str| {
+                    let ty = schema::builtin().definition(&format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}"));
+                    ty.map_or(json!({"type": "object"}), |ty| self.reference(ty))
+                };
+                let (metadata, of_list) = (reference("ObjectMeta"), reference("ListMeta"));
+                let form = |metadata| openapi_custom::Form { v2: self.v2, metadata };
+                let name = custom_name(resource, &resource.kind);
+                let item = json!({"$ref": format!("{}{name}", self.prefix)});
+                let list = openapi_custom::list(resource, custom, form(&of_list), &item);
+                let kind = openapi_custom::kind(resource, custom, form(&metadata));
+                self.schemas.insert(name, kind);
+                self.schemas.insert(custom_name(resource, &resource.list_kind), list);
             }
         }
     }
@@ -287,14 +288,14 @@ fn gvk_json(resource: &Resource) -> Value {
 }
 
 /// Reversed domain, version and kind, as API servers name the types of custom resources.
-fn custom_name(resource: &Resource) -> String {
+fn custom_name(resource: &Resource, kind: &str) -> String {
     let reversed: Vec<&str> = resource.group.rsplit('.').collect();
-    format!("{}.{}.{}", reversed.join("."), resource.version, resource.kind)
+    format!("{}.{}.{kind}", reversed.join("."), resource.version)
 }
 
 fn add_paths(paths: &mut Map<String, Value>, resource: &Resource, builder: &Builder) {
     let name = match (&resource.custom, resource.builtin_type()) {
-        (Some(_), _) => custom_name(resource),
+        (Some(_), _) => custom_name(resource, &resource.kind),
         (None, Some(ty)) => ty.name().unwrap_or_default().to_owned(),
         (None, None) => return,
     };

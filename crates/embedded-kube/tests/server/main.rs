@@ -9,6 +9,7 @@ mod edge;
 mod hostile;
 mod kinds;
 mod kubectl;
+mod openapi;
 mod ownership;
 mod parts;
 mod pod_security;

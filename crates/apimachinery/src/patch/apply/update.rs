@@ -53,7 +53,8 @@ impl<'c> Changes<'c> {
     }
 
     fn compare(&self, old: &Fields, new: &Fields, ty: Ty<'_>, resets: bool) -> Result<Seen, String> {
-        let Comparison { mut added, mut modified, mut removed } = compare(old, new, ty)?;
+        let Comparison { mut added, mut modified, mut removed } =
+            compare(old, new, ty).map_err(|e| format!("failed to compare objects: {e}"))?;
         if resets && !self.options.reset_fields.is_empty() {
             let reset = reset_set(self.options);
             [&mut added, &mut modified, &mut removed].into_iter().for_each(|set| set.subtract_recursively(&reset));
@@ -65,8 +66,10 @@ impl<'c> Changes<'c> {
     fn seen_in(&mut self, version: &str) -> Result<Option<&Seen>, String> {
         let version = if self.views.versions.is_none() { self.views.version } else { version };
         if !self.seen.contains_key(version) {
-            let see = |object| self.views.see(object, self.views.version, version);
-            let seen = match (see(self.old)?, see(self.new)?) {
+            let see = |object, which: &str| {
+                self.views.see(object, self.views.version, version).map_err(|e| format!("failed to convert {which} object: {e}"))
+            };
+            let seen = match (see(self.old, "old")?, see(self.new, "new")?) {
                 (Some((old, ty)), Some((new, _))) => {
                     Some(self.compare(&old, &new, ty, self.views.versions.is_none_or(|v| v.reset_everywhere()))?)
                 }
@@ -148,8 +151,7 @@ pub(super) fn apply_owned(
     views: &Views<'_>,
 ) -> Result<(Object, Managers), ApplyError> {
     let ty = views.ty;
-    let failed = |what: &'static str| move |e: String| internal(config, what, &e);
-    views.reconcile(&live.0, &mut owners).map_err(failed("typed live object"))?;
+    views.reconcile(&live.0, &mut owners).map_err(ApplyError::Invalid)?;
     let mut merged = live.0.clone();
     for (key, value) in &config.0 {
         let value = match merged.get(key) {
@@ -168,19 +170,19 @@ pub(super) fn apply_owned(
     owners.insert(identity.clone(), owned);
     let pruned = last.is_some();
     if let Some(last) = last {
-        merged = prune(merged, &last, &owners, views).map_err(failed("pruned object"))?;
+        merged = prune(merged, &last, &owners, views).map_err(|e| ApplyError::Invalid(format!("failed to prune fields: {e}")))?;
     }
     let mut merged = Object(merged);
     let changed = !path::equal_maps(&live.0, &merged.0);
     if changed {
-        let mut changes = Changes::new(&live.0, &merged.0, options, views).map_err(failed("comparison"))?;
+        let mut changes = Changes::new(&live.0, &merged.0, options, views).map_err(ApplyError::Invalid)?;
         if !options.force {
-            let conflicts = changes.refuse_conflicts(&owners, &identity).map_err(failed("comparison"))?;
+            let conflicts = changes.refuse_conflicts(&owners, &identity).map_err(ApplyError::Invalid)?;
             if !conflicts.is_empty() {
                 return Err(ApplyError::Conflicts(conflicts));
             }
         }
-        changes.take_away(&mut owners, Some(&identity)).map_err(failed("comparison"))?;
+        changes.take_away(&mut owners, Some(&identity)).map_err(ApplyError::Invalid)?;
     }
     // In an API server a built-in object becomes a Go struct, which has no nulls; a custom one keeps them, and its schema may refuse them.
     if pruned && ty.is_built_in() {

@@ -192,7 +192,9 @@ fn set_condition(status: &mut Map<String, Value>, kind: &str, (state, reason, me
     }
 }
 
-/// What the real server's own controllers do with a definition soon after it is written: accept names, establish it.
+const INITIAL_NAMES: &str = "the initial names have been accepted";
+
+/// What the real server's own controllers do next with a definition soon after it is written: accept names, and then establish it.
 /// None when nothing changes.
 pub fn settle(registry: &Registry, object: &Object) -> Option<Object> {
     let mut settled = object.clone();
@@ -204,15 +206,17 @@ pub fn settle(registry: &Registry, object: &Object) -> Option<Object> {
         status.insert("acceptedNames".into(), naming.accepted.into());
         set_condition(status, "NamesAccepted", (good, naming.reason, &naming.message), &now);
         let established = condition(&Value::Object(status.clone()), "Established").is_some_and(|c| c["status"] == "True");
-        if !established && !good {
-            set_condition(status, "Established", (false, "NotAccepted", "not all names are accepted"), &now);
+        if !established {
+            let why = if good { ("Installing", INITIAL_NAMES) } else { ("NotAccepted", "not all names are accepted") };
+            set_condition(status, "Established", (false, why.0, why.1), &now);
+            return Some(settled);
         }
     }
     let status = map_entry(&mut settled.0, "status");
     let view = Value::Object(status.clone());
     let is = |kind: &str| condition(&view, kind).is_some_and(|c| c["status"] == "True");
     if is("NamesAccepted") && !is("Established") {
-        set_condition(status, "Established", (true, "InitialNamesAccepted", "the initial names have been accepted"), &now);
+        set_condition(status, "Established", (true, "InitialNamesAccepted", INITIAL_NAMES), &now);
     }
     (settled.0.get("status") != object.0.get("status")).then_some(settled)
 }
