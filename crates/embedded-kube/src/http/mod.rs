@@ -179,7 +179,6 @@ async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, target: Tar
     if outside && parts.method == Method::POST {
         return Err(if resource.custom.is_some() { unknown() } else { Status::not_allowed() });
     }
-    negotiate::check(&parts.headers, &resource, target.name.is_none() && parts.method == Method::GET)?;
     let call = Call { shared, parts, query, resource, namespace, target };
     let answer = answer(&call, body).await;
     let served = call.target.subresource.is_some() || call.resource.allows(verb(&call)) || call.resource.custom.is_some();
@@ -190,6 +189,7 @@ async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, target: Tar
 }
 
 async fn answer(call: &Call<'_>, body: Body) -> Result<Response<Body>, Status> {
+    negotiate::check(&call.parts.headers, &call.resource, call.target.name.is_none() && call.parts.method == Method::GET)?;
     if call.target.subresource.is_some() {
         return special::subresource(call, body).await;
     }
@@ -284,10 +284,10 @@ pub(crate) fn with_warnings(mut response: Response<Body>, warnings: &[String]) -
     let name = HeaderName::from_static("warning");
     for text in warnings.iter().take(20) {
         let quoted: String = text.chars().filter(|c| !c.is_control()).flat_map(escape).take(4_000).collect();
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
-            if !response.headers().get_all(&name).iter().any(|said| said == value) {
-                response.headers_mut().append(&name, value);
-            }
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\""))
+            && !response.headers().get_all(&name).iter().any(|said| said == value)
+        {
+            response.headers_mut().append(&name, value);
         }
     }
     response

@@ -258,10 +258,7 @@ impl Registry {
         let mut slot = self.inner.catalog.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         let definitions = self.read().list(crate::catalog::CRD_TABLE, None);
         let next = Arc::new(Catalog::with_definitions(&definitions));
-        // A watch of a kind ends with its schema.
-        let same = |a: &Resource, b: &Resource| a.custom.as_ref().map(|c| &c.raw) == b.custom.as_ref().map(|c| &c.raw);
-        let ended = |r: &Arc<Resource>| next.kind(&r.gvk()).is_none_or(|now| !same(now, r));
-        let gone: Vec<String> = slot.order.iter().filter(|r| ended(r)).map(|r| r.table.clone()).collect();
+        let gone: Vec<String> = slot.order.iter().filter(|r| next.stored_in(&r.table).is_none()).map(|r| r.table.clone()).collect();
         *slot = next;
         drop(slot);
         let mut state = self.lock();

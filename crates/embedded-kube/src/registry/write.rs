@@ -245,7 +245,7 @@ impl Registry {
                 return Err(Status::invalid(&resource.group, &resource.kind, name, causes).warned(&warnings));
             }
             warnings.extend(meta::distinct_owners(&mut new));
-            meta::replaces(&resource, &new, current.meta.revision)?;
+            meta::replaces(&resource, &new, current.meta.revision).map_err(|status| status.warned(&warnings))?;
             match self.settle(&resource, &current, (&old, new), part, options, applied) {
                 Err(Refused::Race) => {}
                 Err(Refused::Status(status)) => return Err(status.warned(&warnings)),

@@ -57,7 +57,10 @@ fn read_metadata(metadata: &mut Value, path: &str) -> Result<Vec<String>, String
         _ => Vec::new(),
     };
     let word = match metadata {
-        Value::Null => return Ok(unknown),
+        Value::Null => {
+            *metadata = serde_json::json!({});
+            return Ok(unknown);
+        }
         Value::Object(map) => {
             if let Some(of) = crate::gotypes::find("meta/v1.ObjectMeta") {
                 crate::gotypes::normalize(map, of).map_err(|e| e.to_string())?;

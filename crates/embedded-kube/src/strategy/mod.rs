@@ -38,7 +38,12 @@ pub const API_SERVICE_IP: &str = "10.0.0.1";
 /// Drops fields that the type does not have and what Go would not keep; fills in what a CustomResourceDefinition has as default.
 /// Returns warnings.
 pub fn check_fields(resource: &Resource, object: &mut Object, options: &WriteOptions) -> Result<Vec<String>, Status> {
-    read_fields(resource, object, options).map_err(|unreadable| not_handled(resource, &unreadable.reading))
+    // What is no kind of Go's is called as it calls itself.
+    let own = Some(object.kind().to_owned()).filter(|kind| resource.custom.is_some() && !kind.is_empty());
+    read_fields(resource, object, options).map_err(|unreadable| {
+        let named = own.unwrap_or_else(|| resource.kind.clone());
+        not_handled(resource, &named, &unreadable.reading)
+    })
 }
 
 /// Why an object cannot be read, in Go's words.
@@ -108,9 +113,9 @@ fn judge(findings: Vec<String>, options: &WriteOptions) -> Result<Vec<String>, U
     }
 }
 
-fn not_handled(resource: &Resource, why: &str) -> Status {
+fn not_handled(resource: &Resource, named: &str, why: &str) -> Status {
     let (kind, version) = (&resource.kind, &resource.version);
-    Status::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
+    Status::bad_request(format!("{named} in version \"{version}\" cannot be handled as a {kind}: {why}"))
 }
 
 /// What Go writes of a built-in object: lists and maps without anything in them only matter until then.
@@ -130,7 +135,7 @@ fn read_again(resource: &Resource, object: &mut Object) -> Result<(), Status> {
         return Ok(());
     }
     match gotypes::of(&resource.gvk()) {
-        Some(of) => gotypes::read_into(&mut object.0, of).map_err(|e| not_handled(resource, &e.to_string())),
+        Some(of) => gotypes::read_into(&mut object.0, of).map_err(|e| not_handled(resource, &resource.kind, &e.to_string())),
         None => Ok(()),
     }
 }
