@@ -1,8 +1,8 @@
 //! The Go formats that users already write, read and printed as the Go libraries do, byte for byte.
 //!
 //! Main entry points: [`yaml`] (sigs.k8s.io/yaml, both ways), [`json`] (encoding/json), [`glob`] (gobwas/glob), [`path_match`]
-//! (path.Match), [`cron`] (robfig/cron), [`duration`] (time.Duration), [`template`] (text/template), [`semver`] (Masterminds/semver)
-//! and [`strvals`] (Helm's `--set`).
+//! (path.Match), [`cron`] (robfig/cron), [`duration`] (time.Duration), [`template`] (text/template), [`sprig`] (its functions in Helm),
+//! [`semver`] (Masterminds/semver) and [`strvals`] (Helm's `--set`).
 //! Pure, and it knows no Kubernetes word: it must not learn what an object, a manifest or an Application is.
 
 pub mod cron;
@@ -11,6 +11,7 @@ pub mod glob;
 pub mod json;
 pub mod path_match;
 pub mod semver;
+pub mod sprig;
 pub mod strvals;
 pub mod template;
 pub mod text;

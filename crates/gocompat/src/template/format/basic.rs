@@ -132,8 +132,7 @@ impl Plain {
         }
         if number.is_nan() || number.is_infinite() {
             let bare = number.is_nan() && !self.flags.space && !self.flags.plus;
-            let shown = !bare && (self.flags.plus || !text.starts_with('+'));
-            self.pad_without_zeros(&text.as_bytes()[usize::from(!shown)..]);
+            self.pad_without_zeros(&text.as_bytes()[usize::from(bare)..]);
             return;
         }
         if self.flags.sharp && verb != 'b' {
