@@ -157,7 +157,8 @@ fn copy(value: &Value, call: &Call<'_>, depth: usize) -> Out {
             }
             Ok(copied.into())
         }
-        other => Ok(other.clone()),
+        // Go copies no more than exported fields, and a version has none.
+        other => Ok(super::versions::blank(other).unwrap_or_else(|| other.clone())),
     }
 }
 

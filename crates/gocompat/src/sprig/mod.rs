@@ -1,30 +1,85 @@
 //! The functions of Masterminds/sprig that Helm offers to templates.
 //!
-//! Main function: [`functions`]. Each file has the table of its theme. Where Go would go through a map in another order each time, the order
-//! here is that of the keys.
+//! Main function: [`functions`]; main type: [`Sources`], where chance, the time and the local zone come from. Each file has the table of its
+//! theme. Where Go would go through a map in another order each time, the order here is that of the keys.
 
 mod args;
 mod cast;
+mod dates;
 mod decimal;
 mod dicts;
+mod encodings;
 mod json;
 mod json_read;
 mod lists;
 mod numbers;
 mod paths;
+mod random;
 mod regexp;
 mod strings;
+mod urls;
 mod values;
+mod versions;
 mod words;
 
-use crate::template::{Function, Object};
+use crate::template::{Function, Object, Type};
+use jiff::{Timestamp, tz::TimeZone};
 
-/// All functions with their names.
-pub fn functions() -> impl Iterator<Item = (&'static str, Function)> {
-    [dicts::TABLE, lists::TABLE, numbers::TABLE, paths::TABLE, regexp::TABLE, strings::TABLE, values::TABLE].into_iter().flatten().copied()
+/// Fills bytes by chance.
+pub type Random = Box<dyn FnMut(&mut [u8])>;
+
+/// What a render takes from outside, so that it can be repeated.
+pub struct Sources {
+    pub random: Random,
+    pub now: Timestamp,
+    /// The local zone.
+    pub zone: TimeZone,
+}
+
+impl Sources {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        (self.random)(bytes);
+    }
+}
+
+/// What is passed to the executor for its functions: it has the sources.
+pub trait Host: 'static {
+    fn sources(&mut self) -> &mut Sources;
+}
+
+impl Host for Sources {
+    fn sources(&mut self) -> &mut Sources {
+        self
+    }
+}
+
+/// All functions with their names, for executions that are given an `H`.
+pub fn functions<H: Host>() -> Vec<(&'static str, Function)> {
+    let fixed = [
+        dicts::TABLE,
+        encodings::TABLE,
+        lists::TABLE,
+        numbers::TABLE,
+        paths::TABLE,
+        regexp::TABLE,
+        strings::TABLE,
+        urls::TABLE,
+        values::TABLE,
+        versions::TABLE,
+    ];
+    // Helm answers for every host with nothing, unless it is told to ask for names.
+    let host_by_name = ("getHostByName", Function::new(&[Type::String], |_| Ok("".into())));
+    let mut all = fixed.concat();
+    all.extend(dates::table::<H>());
+    all.extend(random::table::<H>());
+    all.push(host_by_name);
+    all
 }
 
 /// What JSON shows of an object that writes itself as text.
 fn json_text(object: &dyn Object) -> Option<String> {
-    object.text()
+    let any = object.as_any();
+    any.downcast_ref::<dates::Moment>()
+        .map(dates::Moment::json)
+        .or_else(|| any.downcast_ref::<versions::Held>().map(|held| held.version.to_string()))
 }

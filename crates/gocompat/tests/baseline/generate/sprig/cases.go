@@ -66,5 +66,5 @@ var signatures = map[string]string{
 	"unixEpoch": "time", "randAlpha": "limit", "randBytes": "limit", "randInt": "num num",
 	"buildCustomCert": "str b64", "genCA": "num num", "genPrivateKey": "type", "genCAWithKey": "str num str", "genSelfSignedCert": "str any any num",
 	"genSelfSignedCertWithKey": "str any any num str", "genSignedCert": "str any any num any", "genSignedCertWithKey": "str any any num any str", "encryptAES": "num str",
-	"bcrypt": "num", "htpasswd": "num str", "ago": "num", "randAlphaNum": "limit", "randAscii": "limit", "randNumeric": "limit", "shuffle": "num",
+	"bcrypt": "num", "htpasswd": "num str", "randAlphaNum": "limit", "randAscii": "limit", "randNumeric": "limit", "shuffle": "num",
 }
