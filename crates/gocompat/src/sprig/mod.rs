@@ -5,6 +5,7 @@
 
 mod args;
 mod cast;
+mod certificates;
 mod dates;
 mod decimal;
 mod dicts;
@@ -16,6 +17,7 @@ mod numbers;
 mod paths;
 mod random;
 mod regexp;
+mod secrets;
 mod strings;
 mod urls;
 mod values;
@@ -72,6 +74,8 @@ pub fn functions<H: Host>() -> Vec<(&'static str, Function)> {
     let mut all = fixed.concat();
     all.extend(dates::table::<H>());
     all.extend(random::table::<H>());
+    all.extend(secrets::table::<H>());
+    all.extend(certificates::table::<H>());
     all.push(host_by_name);
     all
 }
