@@ -26,6 +26,10 @@ const SLOW: u64 = 2_000_000;
 /// What a key of Ed25519 begins with as PKCS #8.
 const ED25519: &[u8] = &[0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 
+/// What stands before the two parts of a key of P-256 as SEC 1, the name of the curve included.
+const P256: (&[u8], &[u8]) =
+    (&[0x30, 0x77, 2, 1, 1, 4, 0x20], &[0xa0, 10, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7, 0xa1, 0x44, 3, 0x42, 0]);
+
 pub(super) const fn table<H: Host>() -> [(&'static str, Function); 8] {
     const NAMED: [Type; 6] = [Type::String, LIST, LIST, INT, PAIR, Type::String];
     const SELF: &[Type] = &[Type::String, LIST, LIST, INT];
@@ -129,7 +133,8 @@ fn private_key<H: Host>(call: &mut Call<'_>) -> Out {
         }
         "ecdsa" => {
             let key = p256::SecretKey::random(&mut Chance(call.host::<H>()?.sources()));
-            key.to_sec1_pem(LineEnding::LF).map_err(|e| Error::function(e.to_string()))?.to_string()
+            let public = key.public_key().to_sec1_bytes();
+            pem("EC PRIVATE KEY", &[P256.0, &key.to_bytes(), P256.1, &public].concat())
         }
         "dsa" => return fails("keys of DSA are not made here"),
         other => format!("Unknown type {other}"),
