@@ -9,6 +9,8 @@ mod keeper;
 mod parse;
 mod record;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub use record::Details;
 pub use store::Deed;

@@ -93,7 +93,7 @@ pub(super) fn parse(
     let keep = app.is_some() || keep(&namespace, &m.name);
     let (details, body) = if keep || !owners.is_empty() {
         let object = whole(raw, head.api_version.is_some(), kind)?;
-        let details = Details::of(&object, customizations);
+        let details = Details::of(&object, tracking, customizations);
         let details = (keep || details != Details::default()).then(|| Arc::new(details));
         (details, keep.then(|| Arc::new(Body::new(&object))))
     } else {

@@ -15,7 +15,7 @@ use tiphys_engine::{
     customize::Customizations,
     health,
     tree::info::{self, Info},
-    types::Health,
+    types::{Health, Tracking},
 };
 
 /// Bodies below this are not worth compressing.
@@ -114,11 +114,20 @@ pub struct Details {
     pub health: Option<Health>,
     /// What the kind tells of itself in a tree.
     pub info: Option<Info>,
+    /// Of what is watched of it; `None`: every update matters.
+    fingerprint: Option<u64>,
 }
 
 impl Details {
-    pub(super) fn of(object: &Object, customizations: &Customizations) -> Self {
-        Self { health: health::of_with(object, customizations), info: info::of(object) }
+    pub(super) fn of(object: &Object, tracking: &Tracking, customizations: &Customizations) -> Self {
+        let fingerprint = customizations.updates().fingerprint(object, tracking);
+        Self { health: health::of_with(object, customizations), info: info::of(object), fingerprint }
+    }
+
+    /// Whether an update from `before` changed nothing that somebody watches.
+    pub(super) fn is_same_update(&self, before: &Self) -> bool {
+        let health = |details: &Self| details.health.as_ref().map(|h| h.status);
+        self.fingerprint.is_some() && self.fingerprint == before.fingerprint && health(self) == health(before)
     }
 }
 

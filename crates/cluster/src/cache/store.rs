@@ -39,6 +39,7 @@ pub(super) struct Slot {
 pub(super) struct Effect {
     pub deed: Deed,
     pub key: ResourceKey,
+    /// Empty when it matters to none.
     pub apps: Vec<Arc<str>>,
     pub managed: bool,
     pub spec: bool,
@@ -328,12 +329,15 @@ impl Store {
             None => (Deed::Added, true),
             Some(((old_apps, was_managed), old_digest, old_deleting, old_details)) => {
                 let spec = old_digest.is_none() || old_digest != digest || old_deleting != deleting || old_apps != apps;
-                if !spec && managed && old_details == details && digest.is_some() {
-                    tracing::trace!(%key, "only bookkeeping changed");
+                let ignored = old_apps == apps && old_details.zip(details).is_some_and(|(old, new)| new.is_same_update(&old));
+                if ignored {
+                    tracing::trace!(%key, "nothing that is watched changed");
+                    apps.clear();
+                } else {
+                    apps.extend(old_apps.into_iter().filter(|a| !apps.contains(a)).collect::<Vec<_>>());
                 }
                 // Whoever takes the mark off an object takes it from its Application, which is to know.
                 managed |= was_managed;
-                apps.extend(old_apps.into_iter().filter(|a| !apps.contains(a)).collect::<Vec<_>>());
                 (Deed::Modified, spec)
             }
         };

@@ -138,11 +138,7 @@ impl Settings {
 
     pub fn ignore_status(&self) -> IgnoreStatus {
         let value = yaml_of(self.get("resource.compareoptions")).unwrap_or_default();
-        match value.get("ignoreResourceStatusField").and_then(Value::as_str) {
-            Some("crd") => IgnoreStatus::Crd,
-            Some("none" | "off" | "false") => IgnoreStatus::None,
-            _ => IgnoreStatus::All,
-        }
+        IgnoreStatus::named(value.get("ignoreResourceStatusField").and_then(Value::as_str))
     }
 
     /// What a cluster's cache is to follow. A broken exclusion list is an error: following too much is no answer to a typing mistake.

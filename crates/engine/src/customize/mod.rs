@@ -3,6 +3,7 @@
 //! Main type: [`Customizations`]. A user's word comes before what is built in, an exact kind before a wildcard.
 
 mod read;
+mod updates;
 
 use crate::{
     pattern::glob,
@@ -16,6 +17,7 @@ use tiphys_lua::{Clock, Limits, LuaError, Returned, Run};
 
 pub(crate) use read::parsed;
 pub use read::read;
+pub use updates::UpdateRules;
 
 /// What is said about one kind.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,6 +28,8 @@ pub struct Customization {
     /// YAML with scripts; empty when nothing is said about actions.
     pub actions: String,
     pub ignore_differences: OverrideIgnoreDiff,
+    /// What does not count in an update.
+    pub ignore_resource_updates: OverrideIgnoreDiff,
     pub known_type_fields: Vec<KnownTypeField>,
 }
 
@@ -34,12 +38,13 @@ pub struct Customization {
 pub struct Customizations {
     /// By `group/Kind`, or the kind alone for the core group; either can have wildcards.
     kinds: BTreeMap<String, Customization>,
+    updates: UpdateRules,
     clock: Clock,
 }
 
 impl Default for Customizations {
     fn default() -> Self {
-        Self { kinds: BTreeMap::new(), clock: || jiff::Timestamp::UNIX_EPOCH }
+        Self { kinds: BTreeMap::new(), updates: UpdateRules::default(), clock: || jiff::Timestamp::UNIX_EPOCH }
     }
 }
 
@@ -100,22 +105,29 @@ impl Customizations {
 
     /// Differences that do not count, for each kind that says so.
     pub fn ignore_rules(&self) -> Vec<IgnoreRule> {
-        let says = |c: &OverrideIgnoreDiff| {
-            !(c.json_pointers.is_empty() && c.jq_path_expressions.is_empty() && c.managed_fields_managers.is_empty())
-        };
-        let rule = |(key, c): (&String, &Customization)| {
-            let (group, kind) = key.split_once('/').unwrap_or(("", key));
-            IgnoreRule {
-                group: group.to_owned(),
-                kind: kind.to_owned(),
-                json_pointers: c.ignore_differences.json_pointers.clone(),
-                jq_path_expressions: c.ignore_differences.jq_path_expressions.clone(),
-                managed_fields_managers: c.ignore_differences.managed_fields_managers.clone(),
-                ..IgnoreRule::default()
-            }
-        };
-        self.kinds.iter().filter(|(_, c)| says(&c.ignore_differences)).map(rule).collect()
+        self.kinds.iter().filter_map(|(key, c)| ignore_rule(key, &c.ignore_differences)).collect()
     }
+
+    /// Which updates of live objects do not matter.
+    pub fn updates(&self) -> &UpdateRules {
+        &self.updates
+    }
+}
+
+/// What is said of a kind as a rule, if anything is.
+fn ignore_rule(key: &str, said: &OverrideIgnoreDiff) -> Option<IgnoreRule> {
+    if said.json_pointers.is_empty() && said.jq_path_expressions.is_empty() && said.managed_fields_managers.is_empty() {
+        return None;
+    }
+    let (group, kind) = key.split_once('/').unwrap_or(("", key));
+    Some(IgnoreRule {
+        group: group.to_owned(),
+        kind: kind.to_owned(),
+        json_pointers: said.json_pointers.clone(),
+        jq_path_expressions: said.jq_path_expressions.clone(),
+        managed_fields_managers: said.managed_fields_managers.clone(),
+        ..IgnoreRule::default()
+    })
 }
 
 /// A script that returns nothing, or fields of other types, has nothing to say.

@@ -1,6 +1,6 @@
 //! argocd-cm's keys as customizations. Main function: [`read`].
 
-use super::{Customization, Customizations};
+use super::{Customization, Customizations, UpdateRules};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -22,6 +22,9 @@ struct Raw {
     /// YAML in YAML.
     #[serde(rename = "ignoreDifferences")]
     ignore_differences: Option<String>,
+    /// YAML in YAML.
+    #[serde(rename = "ignoreResourceUpdates")]
+    ignore_resource_updates: Option<String>,
     #[serde(rename = "knownTypeFields")]
     known_type_fields: Option<Vec<KnownTypeField>>,
 }
@@ -39,7 +42,8 @@ pub fn read(config: &BTreeMap<String, String>, clock: Clock) -> (Customizations,
             reader.problem(key, &why);
         }
     }
-    (Customizations { kinds: reader.kinds, clock }, reader.problems)
+    let updates = UpdateRules::read(config, &reader.kinds);
+    (Customizations { kinds: reader.kinds, updates, clock }, reader.problems)
 }
 
 struct Reader {
@@ -83,8 +87,7 @@ impl Reader {
             "actions" => text.clone_into(&mut customization.actions),
             "ignoreDifferences" => customization.ignore_differences = parsed(text)?,
             "knownTypeFields" => customization.known_type_fields = parsed(text)?,
-            // Which updates do not wake an Application; nothing here is about that.
-            "ignoreResourceUpdates" => {}
+            "ignoreResourceUpdates" => customization.ignore_resource_updates = parsed(text)?,
             other => return Err(format!("resource customization type {other} not supported")),
         }
         Ok(())
@@ -97,12 +100,13 @@ fn customization(raw: Raw) -> Result<Customization, String> {
         open_libs: raw.open_libs.unwrap_or_default(),
         actions: raw.actions.unwrap_or_default(),
         ignore_differences: parsed(&raw.ignore_differences.unwrap_or_default())?,
+        ignore_resource_updates: parsed(&raw.ignore_resource_updates.unwrap_or_default())?,
         known_type_fields: raw.known_type_fields.unwrap_or_default(),
     })
 }
 
 /// As Go reads a flag.
-fn boolean(text: &str) -> Result<bool, String> {
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),

@@ -147,6 +147,17 @@ pub enum IgnoreStatus {
     None,
 }
 
+impl IgnoreStatus {
+    /// As `resource.compareoptions` names it.
+    pub fn named(name: Option<&str>) -> Self {
+        match name {
+            Some("crd") => Self::Crd,
+            Some("none" | "off" | "false") => Self::None,
+            _ => Self::All,
+        }
+    }
+}
+
 /// How the API server's own answers are compared (`ServerSideDiff=true`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerSideDiff {

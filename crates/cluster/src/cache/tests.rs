@@ -1,0 +1,82 @@
+//! What an update of an object means to Applications.
+
+use super::{
+    parse,
+    store::{News, Store},
+};
+use crate::discovery::Kind;
+use std::{collections::BTreeMap, sync::Arc};
+use tiphys_apimachinery::Gvk;
+use tiphys_engine::{
+    customize::{self, Customizations},
+    types::Tracking,
+};
+
+fn kind(group: &str, kind: &str) -> Arc<Kind> {
+    Arc::new(Kind {
+        gvk: Gvk::new(group, "v1", kind),
+        resource: format!("{}s", kind.to_lowercase()),
+        singular: kind.to_lowercase(),
+        namespaced: true,
+        verbs: Vec::new(),
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        subresources: Vec::new(),
+    })
+}
+
+fn customizations(key: &str, text: &str) -> Customizations {
+    let config = BTreeMap::from([(key.to_owned(), text.to_owned())]);
+    customize::read(&config, || jiff::Timestamp::UNIX_EPOCH).0
+}
+
+/// The Applications that each of several states of one object wakes.
+fn woken(store: &mut Store, kind: &Arc<Kind>, customizations: &Customizations, states: &[&str]) -> Vec<String> {
+    let slot = store.slot_for(kind);
+    let wakes = |(version, state): (usize, &&str)| {
+        let raw = state.replacen(
+            '{',
+            "{\"metadata\":{\"name\":\"a\",\"namespace\":\"prod\",\"uid\":\"u\",\"resourceVersion\":\"VERSION\"MARK},",
+            1,
+        );
+        let raw = raw.replace("VERSION", &(version + 1).to_string());
+        let mark =
+            if state.contains("unmarked") { "" } else { ",\"annotations\":{\"argocd.argoproj.io/tracking-id\":\"app:/ConfigMap:prod/a\"}" };
+        let parsed =
+            parse::parse(&raw.replace("MARK", mark), kind, &Tracking::annotation(""), customizations, |_, _| false).expect("valid");
+        let effect = store.upsert(slot, parsed, News::Watch).expect("it is newer");
+        effect.apps.join(",")
+    };
+    states.iter().enumerate().map(wakes).collect()
+}
+
+#[test]
+fn an_update_of_ignored_fields_wakes_nobody() {
+    let states = [r#"{"data":{"a":"1","b":"1"}}"#, r#"{"data":{"a":"2","b":"1"}}"#, r#"{"data":{"a":"2","b":"2"}}"#];
+    let key = "resource.customizations.ignoreResourceUpdates.ConfigMap";
+    let config_map = kind("", "ConfigMap");
+    assert_eq!(woken(&mut Store::default(), &config_map, &customizations(key, "jsonPointers: [/data/a]"), &states), ["app", "", "app"]);
+    assert_eq!(woken(&mut Store::default(), &config_map, &customizations(key, ""), &states), ["app", "app", "app"]);
+}
+
+#[test]
+fn a_status_wakes_when_the_health_is_another() {
+    let status = |phase: &str, ip: &str| format!(r#"{{"spec":{{"restartPolicy":"Never"}},"status":{{"phase":"{phase}","podIP":"{ip}"}}}}"#);
+    let states = [status("Running", "1"), status("Running", "2"), status("Failed", "2")];
+    let states: Vec<&str> = states.iter().map(String::as_str).collect();
+    assert_eq!(woken(&mut Store::default(), &kind("", "Pod"), &customizations("", ""), &states), ["app", "", "app"]);
+}
+
+#[test]
+fn what_belongs_to_nobody_wakes_those_who_monitor_its_namespace() {
+    let states = [r#"{"data":{"unmarked":"1"}}"#, r#"{"data":{"unmarked":"2"}}"#, r#"{"data":{}}"#, r#"{"data":{"a":"1"}}"#];
+    let mut store = Store::default();
+    store.monitor("other", Some("elsewhere"));
+    store.monitor("other", Some("prod"));
+    let config_map = kind("", "ConfigMap");
+    assert_eq!(woken(&mut store, &config_map, &Customizations::default(), &states), ["other", "other", "app,other", "app"]);
+    let mut store = Store::default();
+    store.monitor("other", Some("prod"));
+    store.monitor("other", None);
+    assert_eq!(woken(&mut store, &config_map, &Customizations::default(), &states[..2]), ["", ""]);
+}
