@@ -265,8 +265,9 @@ pub fn prepare_update(resource: &Resource, old: &Object, new: &mut Object, part:
     }
     if resource.custom.is_some() {
         set_or_remove(metadata, "generateName", old.metadata("generateName").cloned());
-        set_or_remove(metadata, "selfLink", old.metadata("selfLink").cloned());
     }
+    // Never kept.
+    metadata.remove("selfLink");
     metadata.retain(|_, value| !value.is_null());
     drop_empty(metadata);
     Ok(())
