@@ -346,11 +346,11 @@ impl Registry {
         } else if !applied {
             fields::copy_managers(old, &mut new);
         }
-        // A later time alone is no change.
-        if fields::same_but_times(old, &new) {
-            fields::copy_managers(old, &mut new);
-        }
         self.as_stored(resource, &mut new)?;
+        // A later time alone is no change, nor is an empty list where nothing was kept.
+        if fields::same_but_times(&current.object(), &new) {
+            fields::copy_managers(&current.object(), &mut new);
+        }
         if new == *current.object() && current.settled && !gone {
             return Ok(Written { object: current.object(), stored: current.clone(), revision: 0, created: false, warnings });
         }
