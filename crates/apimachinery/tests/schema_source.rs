@@ -1,7 +1,7 @@
 //! The committed schema table says the same as the document it was made from, when `../shared/kubernetes` lies beside the workspace.
 #![allow(clippy::disallowed_methods, reason = "a test reads its cases")]
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{fs, path::Path};
 use tiphys_apimachinery::schema::{self, Schema, TypeKind, TypeRef};
 
@@ -34,7 +34,10 @@ fn the_table_agrees_with_its_source() {
         println!("skipped: ../shared is absent");
         return;
     };
-    let document: Value = serde_json::from_str(&text).expect("JSON");
+    let mut document: Value = serde_json::from_str(&text).expect("JSON");
+    // A Go struct without a field: the document does not tell it from any JSON, the table does.
+    let empty = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus";
+    document["definitions"][empty]["properties"] = json!({});
     let source = Schema::from_openapi_v3(&document).expect("a schema");
     assert_eq!(source.definitions().count(), schema::builtin().definitions().count());
     for (expected, got) in source.definitions().zip(schema::builtin().definitions()) {
