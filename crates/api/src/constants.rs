@@ -34,3 +34,5 @@ pub const MANAGED_BY_VALUE: &str = "argocd.argoproj.io";
 /// Ours: what Argo CD's fields cannot hold of a running operation, and which operation created a hook.
 pub const OPERATION_PROGRESS: &str = "tiphys.dev/operation-progress";
 pub const OPERATION_ID: &str = "tiphys.dev/operation-id";
+/// An `info` of an operation that is a dry run: its message tells the plan.
+pub const SHOW_PLAN: &str = "tiphys.dev/show-plan";

@@ -110,3 +110,30 @@ pub fn a_newer_revision_takes_the_place_of_a_sync(world: &mut World) {
     world.change_app("left", &json!({"status": {"operationState": {"phase": "Terminating"}}}));
     world.until_well("left", &new);
 }
+
+pub fn a_dry_run_tells_its_plan(world: &mut World) {
+    let hook = hook("before", "PreSync", "[\"true\"]");
+    let repo = Repo::with(&[("app/cm.yaml", config_map("planned", "1").as_str()), ("app/before.yaml", hook.as_str())]);
+    let mut app = world.application("planned", &repo.url(), "app", &json!({}));
+    app["spec"]["syncPolicy"]["automated"] = Value::Null;
+    world.kube.create(&apps_path(), &app);
+    world.until("planned", "compared", |app| text(app, "/status/sync/status") == "OutOfSync");
+    let info = json!([{"name": "tiphys.dev/show-plan", "value": "true"}]);
+    world.change_app("planned", &json!({"operation": {"info": info, "sync": {"dryRun": true}}}));
+    let app = world.until("planned", "tried", |app| ended(app, "Succeeded"));
+    let ns = &world.namespace;
+    let expected = format!(
+        "successfully synced (no more tasks)
+dry run of {}: 2 steps
+PreSync
+  wave 0
+    run hook   batch/Job {ns}/before (BeforeHookCreation)
+Sync
+  wave 0, after PreSync wave 0 to be healthy and complete
+    apply      ConfigMap {ns}/planned
+",
+        repo.head()
+    );
+    assert_eq!(message(&app), expected);
+    assert_eq!((world.find("jobs", "before"), world.value("planned", "value")), (None, None), "nothing was done");
+}

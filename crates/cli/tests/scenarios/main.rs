@@ -51,4 +51,5 @@ scenarios!(
     limits::a_wave_that_takes_too_long_is_rolled_back,
     limits::a_wave_that_takes_too_long_is_tried_again,
     limits::a_newer_revision_takes_the_place_of_a_sync,
+    limits::a_dry_run_tells_its_plan,
 );

@@ -62,6 +62,9 @@ fn remarks(step: &Step) -> String {
     if step.force {
         list.push("force");
     }
+    if step.skip_dry_run && step.invalid.is_none() {
+        list.push("not checked before: its kind is not there yet");
+    }
     if !step.validate {
         list.push("without validation");
     }

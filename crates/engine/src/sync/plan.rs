@@ -87,7 +87,9 @@ pub fn plan_with(comparison: &Comparison, request: &SyncRequest, kinds: &dyn Kin
     mirror_prune_waves(&mut steps);
     move_prunes_last(&mut steps, comparison, request);
     order::sort(&mut steps);
-    arrange(steps, request)
+    let mut plan = arrange(steps, request);
+    plan.blocked.extend(left_out(comparison, request));
+    plan
 }
 
 struct Planner<'a> {
@@ -360,6 +362,23 @@ fn arrange(steps: Vec<Step>, request: &SyncRequest) -> SyncPlan {
         wave.steps.push(step);
     }
     plan
+}
+
+/// Hooks that this sync does not run.
+fn left_out(comparison: &Comparison, request: &SyncRequest) -> Vec<Blocked> {
+    if !request.skips_hooks() {
+        return Vec::new();
+    }
+    let why = if request.strategy_apply { "hooks do not run with the apply strategy" } else { "hooks do not run in a selective sync" };
+    let blocked = |hook: &Object| {
+        let phase = hook::phases(hook).first().copied()?;
+        let mut key = hook.key();
+        if key.namespace.is_empty() {
+            key.namespace.clone_from(&request.dest_namespace);
+        }
+        Some(Blocked { phase, key, reason: why.into() })
+    };
+    comparison.hooks.iter().filter_map(|hook| blocked(hook)).collect()
 }
 
 fn blocked_reason(step: &Step) -> Option<String> {

@@ -14,6 +14,7 @@ use crate::{
 };
 use tiphys_api::{
     Application,
+    constants::SHOW_PLAN,
     operation::{Backoff, Info, RetryStrategy, SyncOperationResource, SyncStrategy, SyncStrategyApply, SyncStrategyHook},
     rpc::application::{ApplicationQuery, ApplicationSyncRequest, SyncOptions},
 };
@@ -27,6 +28,9 @@ pub struct Sync {
     /// Preview apply without affecting cluster
     #[arg(long)]
     dry_run: bool,
+    /// Dry run that says what a sync would do in which order, what waits for what, and what is blocked and why
+    #[arg(long)]
+    plan: bool,
     /// Allow deleting unexpected resources
     #[arg(long)]
     prune: bool,
@@ -231,7 +235,7 @@ impl Sync {
         let conditions = Conditions { operation: true, ..Default::default() };
         let asked = Wait { app: app_ref, timeout: self.timeout, conditions, selected: &selected, output: &self.output };
         let waited = wait::wait(client, &asked).await?;
-        if self.dry_run { Ok(()) } else { verdict(&waited, selected.is_empty()) }
+        if self.is_dry_run() { Ok(()) } else { verdict(&waited, selected.is_empty()) }
     }
 
     /// The `--resource` flags, and one for each resource that has one of the labels.
@@ -269,16 +273,24 @@ impl Sync {
         if self.assume_yes || prompt::proceed(&question)? { Ok(true) } else { Err(Failure::exit(0)) }
     }
 
+    fn is_dry_run(&self) -> bool {
+        self.dry_run || self.plan
+    }
+
     fn request(&self, app: &AppRef, revision: String, resources: Vec<SyncOperationResource>) -> Result<ApplicationSyncRequest, Failure> {
         Ok(ApplicationSyncRequest {
             name: app.name.clone(),
             app_namespace: app.namespace(),
             revision: Some(revision),
-            dry_run: Some(self.dry_run),
+            dry_run: Some(self.is_dry_run()),
             prune: Some(self.prune),
             strategy: Some(self.how.strategy()?),
             resources,
-            infos: pairs(&self.info)?.into_iter().map(|(name, value)| Info { name, value }).collect(),
+            infos: pairs(&self.info)?
+                .into_iter()
+                .chain(self.plan.then(|| (SHOW_PLAN.to_owned(), "true".to_owned())))
+                .map(|(name, value)| Info { name, value })
+                .collect(),
             retry_strategy: self.how.retry()?,
             sync_options: self.how.options(),
             revisions: self.revisions.revisions.clone(),
@@ -343,6 +355,8 @@ mod tests {
         assert_eq!(r.strategy.and_then(|s| s.apply).map(|a| a.force), Some(true));
         assert_eq!(r.retry_strategy.and_then(|r| r.backoff).map(|b| b.max_duration), Some("3m0s".to_owned()));
         assert_eq!(r.infos, [Info { name: "why".into(), value: "test".into() }]);
+        let planned = parse(&["a", "--plan"]).request(&AppRef::new("a", None), String::new(), Vec::new()).expect("valid");
+        assert_eq!((planned.dry_run, planned.infos), (Some(true), vec![Info { name: SHOW_PLAN.into(), value: "true".into() }]));
         let plain = parse(&["a"]).request(&AppRef::new("a", None), String::new(), Vec::new()).expect("valid");
         assert!(plain.sync_options.is_none() && plain.retry_strategy.is_none() && plain.strategy.is_some_and(|s| s.hook.is_some()));
     }

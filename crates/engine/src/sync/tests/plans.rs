@@ -346,6 +346,45 @@ blocked
 }
 
 #[test]
+fn a_plan_says_why_something_waits_or_is_blocked() {
+    let wanted =
+        vec![hook_job("pre", "PreSync", ""), widget_crd(), make("Widget", "w"), hook_job("fail", "SyncFail", ""), make("Gizmo", "g")];
+    let existing = [("kept", "Prune=false"), ("asked", "Prune=confirm"), ("gone", "")];
+    let new = || {
+        let sim = Sim::new(wanted.clone());
+        existing.iter().fold(sim, |sim, (name, option)| sim.existing(options(make("ConfigMap", name), option)))
+    };
+    let mut sim = new();
+    sim.unknown_kinds.extend(["Widget".into(), "Gizmo".into()]);
+    sim.not_permitted.insert("fail".into());
+    let told = sim.plan().to_string();
+    for line in [
+        "  wave 0, after PreSync wave 0 to be healthy and complete",
+        "  wave 0, after a failure of the sync",
+        "    refuse     batch/Job app-ns/fail (BeforeHookCreation)",
+        "    apply      example.com/Widget app-ns/w (not checked before: its kind is not there yet)",
+        "    ask        ConfigMap app-ns/asked",
+        "    ConfigMap app-ns/kept: ignored (no prune)",
+        "    ConfigMap app-ns/asked: waiting for pruning confirmation",
+        "    batch/Job app-ns/fail: resource batch:Job is not permitted in project p",
+    ] {
+        assert!(told.lines().any(|l| l == line), "{line}\n{told}");
+    }
+    assert!(told.contains("could not find the requested resource"), "{told}");
+    let mut sim = new();
+    sim.request.prune = false;
+    assert!(sim.plan().to_string().contains("    ConfigMap app-ns/gone: ignored (requires pruning)\n"));
+    sim.request.strategy_apply = true;
+    assert!(sim.plan().to_string().contains("    batch/Job app-ns/pre: hooks do not run with the apply strategy\n"));
+    sim.request.strategy_apply = false;
+    sim.request.resources = vec![ResourceSelector { kind: "ConfigMap".into(), name: "gone".into(), ..ResourceSelector::default() }];
+    assert!(sim.plan().to_string().contains("    batch/Job app-ns/pre: hooks do not run in a selective sync\n"));
+    let mut sim = new().sync_options(&["ApplyOutOfSyncOnly=true"]).existing(make("Widget", "w"));
+    sim.modified.insert("w".into(), false);
+    assert!(sim.plan().to_string().contains("    keep       example.com/Widget app-ns/w (in sync)\n"));
+}
+
+#[test]
 fn respected_differences_are_applied_as_they_are_live() {
     let replicas = |n: u64| {
         let mut o = make("Deployment", "d");
