@@ -14,6 +14,7 @@ pub mod error;
 pub mod execute;
 pub mod records;
 pub mod request;
+pub mod scripts;
 pub mod watch;
 
 pub use app_state::{AppKey, AppState, AppStates};

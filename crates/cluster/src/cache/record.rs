@@ -3,6 +3,7 @@
 //! Main types: [`Entry`], about 120 bytes and a name for an object nobody manages, and [`Body`], the whole object as compressed JSON for
 //! those somebody does. Trees of maps are made on demand and shared while somebody holds one.
 
+use crate::scripts::aside;
 use serde_json::Value;
 use std::{
     cell::RefCell,
@@ -121,7 +122,11 @@ pub struct Details {
 impl Details {
     pub(super) fn of(object: &Object, tracking: &Tracking, customizations: &Customizations) -> Self {
         let fingerprint = customizations.updates().fingerprint(object, tracking);
-        Self { health: health::of_with(object, customizations), info: info::of(object), fingerprint }
+        let health = match customizations.judges_health(object) {
+            true => aside(customizations, || health::of_with(object, customizations)),
+            false => health::of_with(object, customizations),
+        };
+        Self { health, info: info::of(object), fingerprint }
     }
 
     /// Whether an update from `before` changed nothing that somebody watches.

@@ -8,7 +8,7 @@ use super::{
 use std::{collections::BTreeSet, sync::Arc};
 use tiphys_api::{AppProject, Application, source::ApplicationSource};
 use tiphys_apimachinery::{Object, ResourceKey};
-use tiphys_cluster::clusters::LiveCluster;
+use tiphys_cluster::{clusters::LiveCluster, scripts::aside};
 use tiphys_engine::{
     compare::compare,
     marks, spec, track,
@@ -122,10 +122,12 @@ pub async fn with_live(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: &Des
     let previous = pass.memo.comparison.as_deref();
     // Only a comparison that may have to ask is made twice.
     let again = rules.server_side_diff.map(|_| desired.clone());
-    let mut comparison = compare(desired, &live, &rules, &*kinds, previous, &DryRuns::new());
+    let customizations = rules.customizations.clone();
+    let judge = |desired, answers: &DryRuns| aside(&customizations, || compare(desired, &live, &rules, &*kinds, previous, answers));
+    let mut comparison = judge(desired, &DryRuns::new());
     if let Some(desired) = again.filter(|_| !comparison.unanswered.is_empty()) {
         let answers = ask(cluster, &comparison).await;
-        comparison = compare(desired, &live, &rules, &*kinds, previous, &answers);
+        comparison = judge(desired, &answers);
     }
     let comparison = Arc::new(comparison);
     pass.memo.comparison = Some(comparison.clone());
@@ -218,5 +220,20 @@ fn ignore_rule(rule: &tiphys_api::resource::ResourceIgnoreDifferences) -> Ignore
         json_pointers: rule.json_pointers.clone(),
         jq_path_expressions: rule.jq_path_expressions.clone(),
         managed_fields_managers: rule.managed_fields_managers.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fact_10_local_manifests_that_cannot_be_read_are_told() {
+        for broken in ["a: [", "- a\n- list", ""] {
+            let error = local_objects(&[broken.to_owned()]).expect_err(broken);
+            assert!(error.starts_with("Failed to load local manifests: "), "{error}");
+        }
+        let fine = local_objects(&["{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}".into()]);
+        assert_eq!(fine.expect("an object")[0].name(), "a");
     }
 }

@@ -20,7 +20,7 @@ use tiphys_api::{
     operation::{OperationState, SyncOperation, SyncOperationResult},
 };
 use tiphys_apimachinery::Object;
-use tiphys_cluster::clusters::LiveCluster;
+use tiphys_cluster::{clusters::LiveCluster, scripts::aside};
 use tiphys_engine::{
     customize::Customizations,
     health, permit, spec,
@@ -316,7 +316,8 @@ async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Erro
         running.progress = decision.progress.clone();
         if decision.phase.completed() {
             note(pass, running, &decision);
-            finish(pass, decision.phase, decision.message, decision.progress.notes.ending).await?;
+            let message = with_plan(pass, running, decision.message);
+            finish(pass, decision.phase, message, decision.progress.notes.ending).await?;
             return Ok(None);
         }
         note(pass, running, &decision);
@@ -329,23 +330,26 @@ async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Erro
         }
         for (start, effects) in decision.batches() {
             let outcomes = running.cluster.executor.run_batch(start, effects).await;
-            running.progress = sync::record(
-                &running.plan,
-                std::mem::take(&mut running.progress),
-                &decision.effects,
-                &outcomes,
-                &|live| health::of_with(live, &running.customizations),
-                pass.controller.now(),
-            );
+            let progress = std::mem::take(&mut running.progress);
+            let health = |live: &Object| health::of_with(live, &running.customizations);
+            let now = pass.controller.now();
+            let record = || sync::record(&running.plan, progress, &decision.effects, &outcomes, &health, now);
+            running.progress = aside(&running.customizations, record);
         }
     }
+}
+
+/// A dry run tells its plan where that was asked for.
+fn with_plan(pass: &Pass<'_>, running: &Running, message: String) -> String {
+    let asked = state(pass).operation.info.iter().any(|i| i.name == constants::SHOW_PLAN && i.value == "true");
+    if asked && running.request.dry_run { format!("{message}\n{}", running.plan) } else { message }
 }
 
 fn decide(running: &Running, now: Timestamp) -> Decision {
     let cache = &running.cluster.cache;
     let health = |live: &Object| health::of_with(live, &running.customizations);
     let observed = Observed { live: &|key| cache.object(key), health: &health };
-    sync::next(&running.plan, observed, &running.progress, &running.request, now)
+    aside(&running.customizations, || sync::next(&running.plan, observed, &running.progress, &running.request, now))
 }
 
 /// Writes what the engine says into the operation's state.

@@ -85,6 +85,11 @@ impl Customizations {
         exact.or_else(|| self.kinds.iter().find(|(pattern, c)| has_script(c) && glob(pattern, &key)).map(|(_, c)| c))
     }
 
+    /// Whether users have scripts for health at all.
+    pub fn has_health_scripts(&self) -> bool {
+        self.kinds.values().any(|c| !c.health.is_empty())
+    }
+
     /// Whether a user's script decides about the health of this object.
     pub fn judges_health(&self, object: &Object) -> bool {
         self.health_script(object).is_some()
