@@ -192,6 +192,13 @@ pub fn events(before: &ApplicationStatus, after: &ApplicationStatus) -> Vec<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use tiphys_apimachinery::{GroupKind, Object};
+    use tiphys_cluster::Settings;
+    use tiphys_engine::{
+        compare::compare,
+        types::{CompareRules, Desired, DryRuns, Health, KindInfo, Tracking},
+    };
 
     fn time(text: &str) -> Timestamp {
         text.parse().expect("a time")
@@ -208,6 +215,61 @@ mod tests {
         set_conditions(&mut status, &[], &BY_COMPARISON, time("2026-01-03T00:00:00Z"));
         assert_eq!(status.conditions.len(), 1);
         assert_eq!(error_text(&status), None, "a SyncError does not stop a sync");
+    }
+
+    fn compared(revision: &str, health: Verdict, at: &str, app: &mut Application) {
+        let rules = CompareRules::new(Tracking::annotation("a"), "argocd", "a", "https://kubernetes.default.svc", "prod");
+        let live = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "prod"}});
+        let live = Object::from_value(live).expect("a map");
+        let mut comparison = compare(Desired::default(), &[(live.key(), Arc::new(live))].into(), &rules, &NoKinds, None, &DryRuns::new());
+        comparison.health = Health::new(health, "");
+        let facts = Compared { revision: revision.into(), ..Compared::default() };
+        apply_comparison(app, &comparison, &facts, time(at));
+    }
+
+    struct NoKinds;
+
+    impl KindInfo for NoKinds {
+        fn is_namespaced(&self, _: &GroupKind) -> Option<bool> {
+            Some(true)
+        }
+    }
+
+    #[test]
+    fn fact_26_one_source_has_one_revision() {
+        let mut app = Application::default();
+        compared("abc", Verdict::Healthy, "2026-01-01T00:00:00Z", &mut app);
+        assert_eq!((app.status.sync.revision.as_str(), app.status.sync.revisions.len()), ("abc", 0));
+    }
+
+    #[test]
+    fn fact_30_settings_that_cannot_be_read_make_everything_unknown() {
+        let mut settings = Settings::default();
+        settings.config.insert("resource.exclusions".into(), "- a: [".into());
+        let problem = settings.exclusions().expect_err("it is broken");
+        let mut app = Application::default();
+        apply_unknown(&mut app, "", time("2026-01-01T00:00:00Z"));
+        set_conditions(
+            &mut app.status,
+            &[Condition::new(ConditionType::ComparisonError, problem)],
+            &BY_COMPARISON,
+            time("2026-01-01T00:00:00Z"),
+        );
+        assert_eq!((app.status.sync.status.as_str(), app.status.health.status.as_str()), ("Unknown", "Unknown"));
+        assert!(error_text(&app.status).is_some_and(|t| t.starts_with("ComparisonError: argocd-cm: resource.exclusions: ")));
+    }
+
+    #[test]
+    fn fact_40_health_is_kept_in_the_tree_and_its_time_changes_with_it_alone() {
+        let mut app = Application::default();
+        compared("a", Verdict::Healthy, "2026-01-01T00:00:00Z", &mut app);
+        assert_eq!((app.status.resources.len(), app.status.resources[0].health.clone()), (1, None));
+        assert_eq!(app.status.resource_health_source, "appTree");
+        let since = app.status.health.last_transition_time;
+        compared("b", Verdict::Healthy, "2026-01-02T00:00:00Z", &mut app);
+        assert_eq!(app.status.health.last_transition_time, since, "another revision, the same health");
+        compared("b", Verdict::Degraded, "2026-01-03T00:00:00Z", &mut app);
+        assert_eq!(app.status.health.last_transition_time, Some(time("2026-01-03T00:00:00Z").into()));
     }
 
     #[test]

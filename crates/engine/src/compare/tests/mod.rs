@@ -1,6 +1,7 @@
 //! The facts of a comparison, one scenario each. Texts are Argo CD's.
-//! A test that pins one of the numbered facts of the controller's behaviour carries its number; when an error counts, which settings
-//! there are and what goes into the status (facts 10, 26, 30, 31, 40) is decided elsewhere.
+//! A test that pins one of the numbered facts of the controller's behaviour carries its number. Facts 10, 26, 30 and 40, local manifests,
+//! settings and what goes into the status, have theirs in the controllers; of 26 only what concerns one source, and nothing checks the
+//! integrity of a source (31).
 
 mod health;
 
@@ -236,6 +237,13 @@ fn fact_23_a_namespace_in_git_wins_over_the_metadata_of_the_application() {
     let with = |desired: Vec<Object>| run_with(&rules, desired, vec![there.clone()]).entries[0].status;
     assert_eq!(with(vec![namespace("a")]), Some(SyncStatus::Synced));
     assert_eq!(with(vec![]), Some(SyncStatus::OutOfSync));
+    // Neither something else of that name nor another namespace is the destination.
+    let elsewhere = object(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}}));
+    for other in [config_map("prod", "1"), elsewhere] {
+        let entries = run_with(&rules, vec![other], vec![there.clone()]).entries;
+        let destination = entries.iter().find(|e| e.key.kind == "Namespace" && e.key.name == "prod").expect("compared");
+        assert_eq!((destination.status, destination.requires_pruning), (Some(SyncStatus::OutOfSync), false));
+    }
 }
 
 /// What was applied by a client once, and is no longer wanted, is only taken away by a client.

@@ -303,3 +303,27 @@ fn a_hook_that_becomes_a_resource_is_applied_over_the_old_hook() {
     assert_eq!(sim.wet_log(), ["apply c", "apply j"]);
     assert!(!hook::is_hook(sim.live("Job", "j").expect("the resource")));
 }
+
+#[test]
+fn delete_policies_of_both_notations_are_read_together() {
+    use hook::DeletePolicy::{BeforeHookCreation, HookFailed, HookSucceeded};
+    let read = |own: &str, helm: &str| {
+        let mut o = hook_job("j", "PreSync", own);
+        o.set_annotation("helm.sh/hook-delete-policy", helm);
+        hook::delete_policies(&o)
+    };
+    assert_eq!(read("", ""), [BeforeHookCreation]);
+    assert_eq!(read("Sometimes", "never"), [BeforeHookCreation]);
+    assert_eq!(read("HookFailed", ""), [HookFailed]);
+    assert_eq!(read("HookSucceeded,BeforeHookCreation", ""), [BeforeHookCreation, HookSucceeded]);
+    assert_eq!(read("HookFailed", "before-hook-creation, hook-succeeded"), [BeforeHookCreation, HookSucceeded, HookFailed]);
+    assert_eq!(read("HookFailed", "hook-failed"), [HookFailed]);
+}
+
+#[test]
+fn a_hook_of_no_known_type_is_ignored_and_nothing_else_is() {
+    assert!(hook::is_ignored(&hook_job("j", "Sometime", "")));
+    assert!(!hook::is_ignored(&hook_job("j", "PreSync", "")));
+    assert!(!hook::is_ignored(&make("Job", "j")));
+    assert!(!hook::is_ignored(&hook_job("j", "Skip", "")));
+}
