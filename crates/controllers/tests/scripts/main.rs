@@ -109,7 +109,8 @@ async fn real() {
         return;
     }
     let (ground, began) = (Arc::new(Ground::real().await), Instant::now());
-    let (alone, together): (Vec<Script>, Vec<Script>) = chosen().into_iter().partition(Script::changes_settings);
+    let scripts: Vec<Arc<Script>> = chosen().into_iter().map(Arc::new).collect();
+    let (alone, together): (Vec<_>, Vec<_>) = scripts.iter().cloned().partition(|script| script.changes_settings());
     // Ends with a letter, so that no name is a part of another's.
     let run = std::process::id() % 10_000;
     let room = Arc::new(tokio::sync::Semaphore::new(SIDE_BY_SIDE));
@@ -124,6 +125,15 @@ async fn real() {
     let mut outcomes = tasks.join_all().await;
     for (number, script) in alone.iter().enumerate() {
         outcomes.push(really(&ground, script, &format!("s{run}x{number}z")).await);
+    }
+    // Time passes by itself here, and a busy machine may look too late: what came out otherwise is played again, alone, before it counts.
+    for (number, outcome) in outcomes.iter_mut().enumerate() {
+        for letter in ['y', 'z'] {
+            let Some(report) = &outcome.report else { break };
+            println!("again, alone: {}\n{report}", outcome.name);
+            let script = scripts.iter().find(|script| script.name == outcome.name).expect("one of those");
+            *outcome = really(&ground, script, &format!("t{run}x{number}{letter}")).await;
+        }
     }
     conclude(outcomes, began);
 }
