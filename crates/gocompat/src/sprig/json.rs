@@ -3,7 +3,7 @@
 //! Main function: [`write()`]; what it looks like says a [`Style`].
 
 use super::args::{DEPTH, fails};
-use crate::template::{Budget, Error, Object, Value};
+use crate::template::{Budget, Error, JsonForm, Object, Value};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 /// How JSON is written.
@@ -61,17 +61,18 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Times and versions are their texts, other structs their fields.
+    /// A struct is its fields, unless it says something else.
     fn object(&mut self, object: &dyn Object, depth: usize) -> Result<(), Error> {
         if let Some(inner) = object.underlying() {
             return self.value(&inner, depth + 1);
         }
-        if let Some(text) = super::json_text(object) {
-            self.text(text.as_bytes());
-            return Ok(());
+        match object.json() {
+            JsonForm::Text(text) => {
+                self.text(text.as_bytes());
+                Ok(())
+            }
+            JsonForm::Fields(fields) => self.all('{', '}', fields.iter().map(|(name, value)| (Some(name.as_bytes()), value)), depth),
         }
-        let fields = object.fields();
-        self.all('{', '}', fields.iter().map(|(name, value)| (Some(name.as_bytes()), value)), depth)
     }
 
     fn all<'v>(

@@ -12,6 +12,7 @@ mod dicts;
 mod encodings;
 mod json;
 mod json_read;
+mod json_value;
 mod lists;
 mod numbers;
 mod paths;
@@ -24,8 +25,15 @@ mod values;
 mod versions;
 mod words;
 
-use crate::template::{Function, Object, Type};
+pub use json_value::to_json_value;
+
+use crate::template::{Budget, Error, Function, Type, Value};
 use jiff::{Timestamp, tz::TimeZone};
+
+/// JSON as encoding/json reads it into an empty interface, with its error texts.
+pub fn read_json(text: &[u8], budget: &Budget) -> Result<Value, Error> {
+    json_read::read(text, budget)
+}
 
 /// Fills bytes by chance.
 pub type Random = Box<dyn FnMut(&mut [u8])>;
@@ -78,12 +86,4 @@ pub fn functions<H: Host>() -> Vec<(&'static str, Function)> {
     all.extend(certificates::table::<H>());
     all.push(host_by_name);
     all
-}
-
-/// What JSON shows of an object that writes itself as text.
-fn json_text(object: &dyn Object) -> Option<String> {
-    let any = object.as_any();
-    any.downcast_ref::<dates::Moment>()
-        .map(dates::Moment::json)
-        .or_else(|| any.downcast_ref::<versions::Held>().map(|held| held.version.to_string()))
 }

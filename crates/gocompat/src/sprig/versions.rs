@@ -4,7 +4,7 @@
 
 use super::args::{Out, fails};
 use crate::semver::{Constraints, Version};
-use crate::template::{Call, Error, Function, Named, Object, Type, UintKind, Value};
+use crate::template::{Call, Error, Function, JsonForm, Named, Object, Type, UintKind, Value};
 use std::{cmp::Ordering, rc::Rc};
 
 static POINTER: Named = Named { name: "*semver.Version", underlying: None };
@@ -51,6 +51,10 @@ impl Object for Held {
 
     fn text(&self) -> Option<String> {
         Some(self.version.to_string())
+    }
+
+    fn json(&self) -> JsonForm {
+        JsonForm::Text(self.version.to_string())
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

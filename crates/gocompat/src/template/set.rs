@@ -46,6 +46,14 @@ impl TemplateSet {
         Ok(())
     }
 
+    /// Adds templates of which the first one, the text's own, is to be executed by its name, even when it is blank.
+    pub fn add_to_run(&mut self, parsed: &Parsed, name: &str) {
+        self.add(parsed);
+        if let Some(own) = parsed.0.iter().find(|t| t.name == name) {
+            self.own.insert(own.name.clone(), own.clone());
+        }
+    }
+
     /// Adds templates; one of the same name is replaced, but not by a blank one. They must be parsed against the functions of this set.
     pub fn add(&mut self, parsed: &Parsed) {
         for template in &parsed.0 {

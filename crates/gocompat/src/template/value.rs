@@ -58,8 +58,26 @@ pub trait Object {
         None
     }
 
+    /// What the `String` method of a pointer to it answers, when only that has one: an action prints it, functions do not see it.
+    fn text_behind_pointer(&self) -> Option<String> {
+        None
+    }
+
+    /// What encoding/json writes for it.
+    fn json(&self) -> JsonForm {
+        JsonForm::Fields(self.fields())
+    }
+
     /// The concrete object, for functions that take it apart.
     fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// What an object without an underlying value is in JSON.
+pub enum JsonForm {
+    /// An object with these members, in this order.
+    Fields(Vec<(&'static str, Value)>),
+    /// What its own method makes of it.
+    Text(String),
 }
 
 /// A Go string: bytes that are nearly always UTF-8. Ordered by bytes, as Go orders strings.
@@ -192,16 +210,30 @@ impl Value {
 
     /// The value of a JSON document as Go decodes it into `interface {}`: every number is a float64.
     pub fn from_json(json: &serde_json::Value) -> Self {
-        match json {
-            serde_json::Value::Null => Value::Nil,
-            serde_json::Value::Bool(b) => Value::Bool(*b),
-            serde_json::Value::Number(n) => Value::Float(n.as_f64().unwrap_or(f64::NAN)),
-            serde_json::Value::String(s) => Value::from(s.as_str()),
-            serde_json::Value::Array(items) => Value::List(List::of(LIST, items.iter().map(Value::from_json).collect())),
-            serde_json::Value::Object(members) => {
-                Value::Map(Map::of(MAP, members.iter().map(|(k, v)| (Str::from(k.as_str()), Value::from_json(v)))))
-            }
-        }
+        from_json(json, &|n| Value::Float(n.as_f64().unwrap_or(f64::NAN)))
+    }
+
+    /// The value of data that was made in memory: a number that has no fraction is an int64.
+    pub fn from_data(data: &serde_json::Value) -> Self {
+        from_json(data, &|n| n.as_i64().map_or_else(|| Value::Float(n.as_f64().unwrap_or(f64::NAN)), Value::int64))
+    }
+}
+
+fn from_json(json: &serde_json::Value, number: &dyn Fn(&serde_json::Number) -> Value) -> Value {
+    use serde_json::Value as Json;
+    match json {
+        Json::Null => Value::Nil,
+        Json::Bool(b) => Value::Bool(*b),
+        Json::Number(n) => number(n),
+        Json::String(s) => Value::from(s.as_str()),
+        Json::Array(items) => Value::List(List::of(LIST, items.iter().map(|item| from_json(item, number)).collect())),
+        Json::Object(members) => Value::Map(Map::of(MAP, members.iter().map(|(k, v)| (Str::from(k.as_str()), from_json(v, number))))),
+    }
+}
+
+impl From<Arc<[u8]>> for Str {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Self(bytes)
     }
 }
 

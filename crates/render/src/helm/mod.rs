@@ -1,10 +1,22 @@
-//! Helm in process: charts and their values. Templates are not rendered yet, so Helm sources are still refused.
+//! Helm in process: charts, their values and what is rendered from them, to the byte of Helm 4.2.4.
 //!
-//! Main types: [`chart::Chart`], made from a folder or an archive, and [`values::Values`]. Everything is bytes in, values out, under
-//! [`Limits`]; what a chart lacks is named ([`values::missing_dependencies`]), never fetched.
+//! Main types: [`chart::Chart`], made from a folder or an archive, [`values::Values`] and [`ParsedChart`]; main function: [`render_chart`].
+//! Everything is bytes in, values out, under [`Limits`]; what a chart lacks is named ([`values::missing_dependencies`]), never fetched.
+//! Applications with Helm sources are not wired to it yet, so [`crate::render`] still refuses them.
 
+mod capabilities;
 pub mod chart;
+mod engine;
+mod manifests;
+mod release;
+mod render;
 pub mod values;
+
+pub use capabilities::{Capabilities, HELM_VERSION, KubeVersion};
+pub use manifests::{Hook, Manifest};
+pub use release::{Release, check_name};
+pub use render::{ParsedChart, PrintOptions, RenderOptions, RenderedChart, check_installable, render_chart};
+pub use tiphys_gocompat::sprig::Sources;
 
 use crate::FileError;
 
@@ -23,20 +35,28 @@ pub struct Limits {
     pub nodes: usize,
     /// Every YAML file of the chart.
     pub yaml: tiphys_gocompat::yaml::Limits,
+    /// Executing all templates of the chart.
+    pub templates: tiphys_gocompat::template::Limits,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let yaml = tiphys_gocompat::yaml::Limits { bytes: 5 << 20, ..Default::default() };
-        Self { bytes: 100 << 20, file_bytes: 5 << 20, files: 20_000, depth: 50, nodes: 20_000_000, yaml }
+        Self { bytes: 100 << 20, file_bytes: 5 << 20, files: 20_000, depth: 50, nodes: 20_000_000, yaml, templates: Default::default() }
     }
 }
 
-/// Why there is no chart or there are no values, worded as Helm does.
+/// Why there is no chart, no values or no manifests, worded as Helm does.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HelmError {
     #[error("{0}")]
     Chart(String),
+    /// A template that cannot be parsed, or that failed.
+    #[error("{0}")]
+    Template(String),
+    /// A template that takes too much; Helm would go on.
+    #[error("{0}")]
+    Limit(String),
     #[error("{what} exceeds the limit of {limit}")]
     OverBudget { what: String, limit: u64 },
     #[error(transparent)]
@@ -48,6 +68,10 @@ impl HelmError {
         Self::Chart(message.into())
     }
 
+    pub(crate) fn template(message: impl Into<String>) -> Self {
+        Self::Template(message.into())
+    }
+
     pub(crate) fn over(what: impl Into<String>, limit: impl TryInto<u64>) -> Self {
         Self::OverBudget { what: what.into(), limit: limit.try_into().unwrap_or(u64::MAX) }
     }
@@ -56,6 +80,8 @@ impl HelmError {
     pub(crate) fn within(self, prefix: &str) -> Self {
         match self {
             Self::Chart(message) => Self::Chart(format!("{prefix}: {message}")),
+            Self::Template(message) => Self::Template(format!("{prefix}: {message}")),
+            Self::Limit(message) => Self::Limit(format!("{prefix}: {message}")),
             Self::OverBudget { what, limit } => Self::OverBudget { what: format!("{prefix}: {what}"), limit },
             Self::File(e) => Self::File(e),
         }

@@ -4,7 +4,7 @@
 
 use super::super::args::{Out, fails};
 use super::layout::{DAYS, MONTHS, format};
-use crate::template::{Call, Error, Function, INT, Named, Object, Type, Value};
+use crate::template::{Call, Error, Function, INT, JsonForm, Named, Object, Type, Value};
 use jiff::{SignedDuration, Span, Timestamp, civil::DateTime, tz::Offset, tz::TimeZone};
 use std::rc::Rc;
 
@@ -78,11 +78,6 @@ impl Moment {
             _ => None,
         }
     }
-
-    /// As JSON has it.
-    pub fn json(&self) -> String {
-        format(self, "2006-01-02T15:04:05.999999999Z07:00")
-    }
 }
 
 /// A zone without a name of its own.
@@ -101,6 +96,10 @@ impl Object for Moment {
 
     fn text(&self) -> Option<String> {
         Some(format(self, "2006-01-02 15:04:05.999999999 -0700 MST"))
+    }
+
+    fn json(&self) -> JsonForm {
+        JsonForm::Text(format(self, "2006-01-02T15:04:05.999999999Z07:00"))
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

@@ -53,7 +53,10 @@ pub fn sprintln<'a>(values: impl IntoIterator<Item = &'a Value>) -> Result<Vec<u
 pub(super) fn print_value(value: &Value, longest: usize) -> Result<Vec<u8>, Error> {
     let mut printer = Printer { longest: longest.min(LONGEST), ..Printer::default() };
     match value {
-        Value::Object(object) if object.underlying().is_none() && object.text().is_none() => printer.fields(object.as_ref(), 'v')?,
+        Value::Object(object) if object.underlying().is_none() && object.text().is_none() => match object.text_behind_pointer() {
+            Some(text) => printer.plain.write(&text),
+            None => printer.fields(object.as_ref(), 'v')?,
+        },
         _ => printer.arg(value, 'v')?,
     }
     Ok(printer.plain.out)

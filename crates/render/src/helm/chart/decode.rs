@@ -7,7 +7,7 @@ use serde_json::Value;
 use tiphys_gocompat::json::kind;
 use tiphys_gocompat::text::float32;
 
-pub(super) struct Decoder {
+pub struct Decoder {
     /// Name of the innermost struct and the names of the fields on the way to it.
     structs: Vec<&'static str>,
     path: Vec<&'static str>,
@@ -15,13 +15,14 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// The fields of a document, each given to `field`.
+    /// The fields of a document, each given to `field`. The name is the struct's, with its package.
     pub fn run(name: &'static str, value: &Value, mut field: impl FnMut(&mut Self, &str, &Value)) -> Result<(), String> {
-        let mut decoder = Self { structs: vec![name], path: Vec::new(), wrong: None };
+        let plain = name.rsplit('.').next().unwrap_or(name);
+        let mut decoder = Self { structs: vec![plain], path: Vec::new(), wrong: None };
         match value {
             Value::Null => {}
             Value::Object(map) => map.iter().for_each(|(key, value)| field(&mut decoder, &key.to_ascii_lowercase(), value)),
-            other => return Err(decoding(format!("json: cannot unmarshal {} into Go value of type v2.{name}", kind(other)))),
+            other => return Err(decoding(format!("json: cannot unmarshal {} into Go value of type {name}", kind(other)))),
         }
         decoder.wrong.map_or(Ok(()), |wrong| Err(decoding(wrong)))
     }

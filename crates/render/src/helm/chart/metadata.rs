@@ -61,7 +61,7 @@ pub struct Dependency {
 impl Metadata {
     /// Writes the fields of a document over what is there.
     pub(super) fn decode(&mut self, document: &Value) -> Result<(), String> {
-        Decoder::run("Metadata", document, |d, key, value| match key {
+        Decoder::run("v2.Metadata", document, |d, key, value| match key {
             "name" => d.text("name", value, &mut self.name),
             "home" => d.text("home", value, &mut self.home),
             "sources" => d.texts("sources", value, &mut self.sources),
@@ -183,7 +183,7 @@ fn decode_dependencies(d: &mut Decoder, value: &Value) -> (Vec<Dependency>, bool
 /// What a lock file pins.
 pub(super) fn decode_lock(document: &Value) -> Result<Vec<Dependency>, String> {
     let mut locked = Vec::new();
-    Decoder::run("Lock", document, |d, key, value| match key {
+    Decoder::run("v2.Lock", document, |d, key, value| match key {
         "digest" => d.text("digest", value, &mut String::new()),
         "dependencies" => locked = decode_dependencies(d, value).0,
         _ => {}

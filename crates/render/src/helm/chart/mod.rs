@@ -9,6 +9,7 @@ mod ignore;
 mod load;
 mod metadata;
 
+pub(super) use decode::Decoder;
 pub(super) use load::floats;
 pub use load::{merge_maps, parse_values};
 pub use metadata::{Dependency, Maintainer, Metadata};

@@ -1,0 +1,121 @@
+//! Helm's functions that read and write YAML, JSON and TOML.
+//!
+//! Main value: [`TABLE`]. What cannot be written becomes an empty text, and what cannot be read a map or list with the error in it, unless
+//! the function's name begins with `must`; only the end of the budget is an error in every case.
+
+use tiphys_gocompat::sprig;
+use tiphys_gocompat::template::{Budget, Call, Error, ErrorKind, Function, LIST, List, MAP, Map, Str, Type, Value};
+use tiphys_gocompat::yaml::{self, Duplicates};
+
+const ONE: &[Type] = &[Type::Any];
+const TEXT: &[Type] = &[Type::String];
+
+pub(super) const TABLE: &[(&str, Function)] = &[
+    ("toYaml", Function::new(ONE, |call| swallowed(yaml_of(call.arg(0), call.budget())))),
+    ("mustToYaml", Function::new(ONE, |call| yaml_of(call.arg(0), call.budget()))),
+    ("fromYaml", Function::new(TEXT, |call| as_map(read_yaml(call)))),
+    ("fromYamlArray", Function::new(TEXT, |call| as_list(read_yaml(call)))),
+    ("fromJson", Function::new(TEXT, |call| as_map(read_json(call)))),
+    ("fromJsonArray", Function::new(TEXT, |call| as_list(read_json(call)))),
+];
+
+/// Charges for a list or map of so many elements.
+pub(super) fn charge(budget: &Budget, elements: usize) -> Result<(), Error> {
+    budget.memory(elements.saturating_mul(size_of::<(Str, Value)>()))
+}
+
+/// What cannot be written is empty.
+fn swallowed(written: Result<Value, Error>) -> Result<Value, Error> {
+    match written {
+        Err(e) if e.kind() != ErrorKind::Limit => Ok("".into()),
+        other => other,
+    }
+}
+
+/// YAML without its last line end.
+pub(super) fn yaml_of(value: &Value, budget: &Budget) -> Result<Value, Error> {
+    let mut text = yaml::to_string(&sprig::to_json_value(value, budget)?);
+    budget.memory(text.len())?;
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    Ok(text.into())
+}
+
+/// Why a text is no value, and what would stand in front of the reason if the value were of another type.
+struct Unreadable {
+    why: String,
+}
+
+type Read = Result<Result<(Value, &'static str), Unreadable>, Error>;
+
+/// What sigs.k8s.io/yaml says when the YAML is fine, but not what was asked for.
+const DECODING: &str = "error unmarshaling JSON: while decoding JSON: ";
+
+fn read_yaml(call: &Call<'_>) -> Read {
+    let text = call.string(0)?;
+    call.budget().memory(text.len())?;
+    call.budget().steps(text.len() as u64)?;
+    let limits = yaml::Limits::default();
+    match yaml::parse_document(text.as_bytes(), &limits, Duplicates::LastWins) {
+        Ok(json) => Ok(Ok((charged(&json, call.budget())?, DECODING))),
+        Err(e) => Ok(Err(Unreadable { why: format!("error converting YAML to JSON: yaml: {e}") })),
+    }
+}
+
+/// Aliases can make much out of little.
+fn charged(json: &serde_json::Value, budget: &Budget) -> Result<Value, Error> {
+    charge(budget, nodes(json))?;
+    Ok(Value::from_json(json))
+}
+
+fn nodes(json: &serde_json::Value) -> usize {
+    match json {
+        serde_json::Value::Array(items) => 1 + items.iter().map(nodes).sum::<usize>(),
+        serde_json::Value::Object(members) => 1 + members.values().map(nodes).sum::<usize>(),
+        serde_json::Value::String(text) => 1 + text.len() / size_of::<(Str, Value)>(),
+        _ => 1,
+    }
+}
+
+fn read_json(call: &Call<'_>) -> Read {
+    let text = call.string(0)?;
+    call.budget().steps(text.len() as u64)?;
+    match sprig::read_json(text.as_bytes(), call.budget()) {
+        Ok(value) => Ok(Ok((value, ""))),
+        Err(e) if e.kind() == ErrorKind::Limit => Err(e),
+        Err(e) => Ok(Err(Unreadable { why: e.to_string() })),
+    }
+}
+
+fn as_map(read: Read) -> Result<Value, Error> {
+    let why = match read? {
+        Ok((map @ Value::Map(_), _)) => return Ok(map),
+        Ok((Value::Nil, _)) => return Ok(Value::Map(Map::nil(MAP))),
+        Ok((other, prefix)) => wrong(&other, prefix, "map[string]interface {}"),
+        Err(unreadable) => unreadable.why,
+    };
+    Ok(Value::Map(Map::of(MAP, [(Str::from("Error"), why.into())])))
+}
+
+fn as_list(read: Read) -> Result<Value, Error> {
+    let why = match read? {
+        Ok((list @ Value::List(_), _)) => return Ok(list),
+        Ok((Value::Nil, _)) => return Ok(Value::List(List::nil(LIST))),
+        Ok((other, prefix)) => wrong(&other, prefix, "[]interface {}"),
+        Err(unreadable) => unreadable.why,
+    };
+    Ok(Value::List(List::new(vec![why.into()])))
+}
+
+fn wrong(value: &Value, prefix: &str, wanted: &str) -> String {
+    let kind = match value {
+        Value::Nil => "null",
+        Value::Bool(_) => "bool",
+        Value::String(_) => "string",
+        Value::List(_) => "array",
+        Value::Map(_) => "object",
+        _ => "number",
+    };
+    format!("{prefix}json: cannot unmarshal {kind} into Go value of type {wanted}")
+}

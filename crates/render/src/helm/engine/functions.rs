@@ -1,0 +1,159 @@
+//! Helm's own functions: `include`, `tpl`, `required`, `fail` and `lookup`.
+//!
+//! Main values: [`TABLE`], all functions that templates know, and [`RenderHost`], what they remember during a render.
+
+use super::{ROOT, formats};
+use crate::helm::RenderOptions;
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+use tiphys_gocompat::sprig::{self, Sources};
+use tiphys_gocompat::template::{Call, Error, ErrorKind, Function, Functions, Map, Parsed, Run, Str, TemplateSet, Type, Value};
+use tiphys_gocompat::text::quote;
+
+/// How often a template may be in the middle of being included.
+const NESTED: u32 = 1000;
+/// How often a text may be executed inside a text. Helm ends with its own stack.
+const NESTED_TEXTS: u32 = 1000;
+
+/// What stands around a text of the chart's author in an error.
+pub(super) const WARN_START: &str = "HELM_ERR_START";
+pub(super) const WARN_END: &str = "HELM_ERR_END";
+
+const NAMED: &[Type] = &[Type::String, Type::Any];
+
+pub(super) static TABLE: LazyLock<Arc<Functions>> = LazyLock::new(|| {
+    let mut functions = Functions::builtins();
+    functions.extend(sprig::functions::<RenderHost>());
+    functions.extend(formats::TABLE.iter().copied());
+    functions.extend([
+        ("include", Function::running(NAMED, include)),
+        ("tpl", Function::running(NAMED, tpl)),
+        ("required", Function::new(NAMED, required)),
+        ("fail", Function::new(&[Type::String], fail)),
+        ("lookup", Function::new(&[Type::String; 4], |_| Ok(Value::Map(Map::new())))),
+    ]);
+    Arc::new(functions)
+});
+
+/// What the functions of one render share.
+pub struct RenderHost {
+    sources: Sources,
+    lint: bool,
+    /// How many inclusions of a template wait for each other.
+    included: HashMap<Str, u32>,
+    texts: u32,
+    /// What `tpl` parsed already.
+    parsed: HashMap<Str, Parsed>,
+    pub warnings: Vec<String>,
+}
+
+impl RenderHost {
+    pub fn new(options: &RenderOptions) -> Self {
+        Self {
+            sources: (options.sources)(),
+            lint: options.lint,
+            included: HashMap::new(),
+            texts: 0,
+            parsed: HashMap::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn of(host: &mut dyn Any) -> Option<&mut Self> {
+        host.downcast_mut()
+    }
+}
+
+impl sprig::Host for RenderHost {
+    fn sources(&mut self) -> &mut Sources {
+        &mut self.sources
+    }
+}
+
+/// Missing values print as nothing.
+pub(super) fn without_no_value(text: &str) -> String {
+    text.replace("<no value>", "")
+}
+
+fn include(call: &mut Call<'_>) -> Result<Run, Error> {
+    let name = call.string(0)?.clone();
+    let waiting = call.host::<RenderHost>()?.included.entry(name.clone()).or_default();
+    if *waiting > NESTED {
+        let name = name.to_str();
+        return Err(Error::function(format!("rendering template has a nested reference name: {name}: unable to execute template")));
+    }
+    *waiting += 1;
+    let (templates, data, own) = (call.templates().clone(), call.take(1), name.clone());
+    let then = move |host: &mut dyn Any, done: Result<Vec<u8>, Error>| {
+        if let Some(waiting) = RenderHost::of(host).and_then(|host| host.included.get_mut(&own)) {
+            *waiting -= 1;
+        }
+        done.map(|text| Value::String(text.into()))
+    };
+    Ok(Run { templates, name, data, then: Box::new(then) })
+}
+
+/// Executes a text as a template that sees those of its caller; what it defines is its own.
+fn tpl(call: &mut Call<'_>) -> Result<Run, Error> {
+    let text = call.string(0)?.clone();
+    call.budget().memory(text.len() + size_of::<TemplateSet>())?;
+    let functions = call.templates().functions().clone();
+    let host = call.host::<RenderHost>()?;
+    let parsed = match host.parsed.get(&text) {
+        Some(parsed) => parsed.clone(),
+        None => {
+            let failed = |e: Error| e.wrap(format!("cannot parse template {}: ", quote(&text.to_str())));
+            let parsed = Parsed::parse(ROOT, text.as_bytes(), &functions).map_err(failed)?;
+            host.parsed.insert(text.clone(), parsed.clone());
+            parsed
+        }
+    };
+    if host.texts == NESTED_TEXTS {
+        return Err(Error::limit(format!("tpl is called inside itself more than {NESTED_TEXTS} times")));
+    }
+    host.texts += 1;
+    let mut templates = TemplateSet::on(call.templates());
+    templates.add_to_run(&parsed, ROOT);
+    let then = move |host: &mut dyn Any, done: Result<Vec<u8>, Error>| {
+        if let Some(host) = RenderHost::of(host) {
+            host.texts -= 1;
+        }
+        match done {
+            Ok(out) => Ok(without_no_value(&String::from_utf8_lossy(&out)).into()),
+            Err(e) if e.kind() == ErrorKind::Limit => Err(e),
+            Err(e) => Err(e.wrap(format!("error during tpl function execution for {}: ", quote(&text.to_str())))),
+        }
+    };
+    Ok(Run { templates: Arc::new(templates), name: ROOT.into(), data: call.take(1), then: Box::new(then) })
+}
+
+fn required(call: &mut Call<'_>) -> Result<Value, Error> {
+    let missing = match call.arg(1) {
+        Value::Nil => true,
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    };
+    if !missing {
+        return Ok(call.take(1));
+    }
+    let message = call.text(0)?.into_owned();
+    let host = call.host::<RenderHost>()?;
+    if host.lint {
+        host.warnings.push(format!("missing required value message={}", quote(&message)));
+        return Ok("".into());
+    }
+    Err(warning(&message))
+}
+
+fn fail(call: &mut Call<'_>) -> Result<Value, Error> {
+    let message = call.text(0)?.into_owned();
+    if call.host::<RenderHost>()?.lint {
+        return Ok("".into());
+    }
+    Err(warning(&message))
+}
+
+fn warning(message: &str) -> Error {
+    Error::function(format!("{WARN_START}{message}{WARN_END}"))
+}

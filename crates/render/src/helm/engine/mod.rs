@@ -1,0 +1,86 @@
+//! Helm's template engine: every template of a chart and its subcharts, executed with what each of them may see.
+//!
+//! Main type: [`ParsedTemplates`], which remembers what it parsed, so that the same chart is rendered again without parsing; main function:
+//! [`ParsedTemplates::render`]. It must not know what the rendered files are used for.
+
+mod capabilities;
+mod error;
+mod files;
+mod formats;
+mod functions;
+mod scope;
+mod table;
+
+use super::chart::{Chart, File};
+use super::{HelmError, RenderOptions};
+use functions::RenderHost;
+use scope::{Renderable, Scopes};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use tiphys_gocompat::template::{self, Budget, MissingKey, Parsed, TemplateSet};
+
+/// What error texts call the set of all templates.
+const ROOT: &str = "gotpl";
+
+/// Templates that were parsed, by name, each with its text.
+#[derive(Default)]
+pub struct ParsedTemplates(Mutex<HashMap<String, Known>>);
+
+struct Known {
+    text: Arc<[u8]>,
+    parsed: Parsed,
+}
+
+/// Rendered files by name, and warnings.
+type Rendered = (BTreeMap<String, String>, Vec<String>);
+
+impl ParsedTemplates {
+    fn parse(&self, name: &str, file: &File) -> Result<Parsed, HelmError> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(name).filter(|known| Arc::ptr_eq(&known.text, &file.data) || *known.text == *file.data) {
+            return Ok(known.parsed.clone());
+        }
+        let parsed = Parsed::parse(name, &file.data, &functions::TABLE).map_err(|e| error::parse(name, &e))?;
+        known.insert(name.to_owned(), Known { text: file.data.clone(), parsed: parsed.clone() });
+        Ok(parsed)
+    }
+
+    /// Executes every template but the partials. `values` are the coalesced ones.
+    pub(super) fn render(
+        &self,
+        chart: &Chart,
+        values: &super::values::Values,
+        options: &RenderOptions,
+        limits: &template::Limits,
+    ) -> Result<Rendered, HelmError> {
+        let mut templates = Scopes::new(options).collect(chart, values);
+        templates.sort_by(|a, b| order(&b.name).cmp(&order(&a.name)));
+        self.execute(&templates, options, limits)
+    }
+
+    /// Parses the templates in this order, so that later ones replace the definitions of earlier ones, and executes them in the same.
+    fn execute(&self, templates: &[Renderable<'_>], options: &RenderOptions, limits: &template::Limits) -> Result<Rendered, HelmError> {
+        let mut set = TemplateSet::new(ROOT, functions::TABLE.clone());
+        for template in templates {
+            set.add(&self.parse(&template.name, template.file)?);
+        }
+        let set = Arc::new(set);
+        let budget = Budget::new(*limits);
+        let mut host = RenderHost::new(options);
+        let missing_key = if options.strict { MissingKey::Error } else { MissingKey::Zero };
+        let mut rendered = BTreeMap::new();
+        for template in templates.iter().filter(|t| !t.is_partial()) {
+            let mut out = Vec::new();
+            let execution = template::Options { missing_key, budget: &budget, host: &mut host };
+            let done = template::execute(&set, &template.name, template.dot(), execution, &mut out);
+            done.map_err(|e| error::execute(&template.name, &e))?;
+            rendered.insert(template.name.clone(), functions::without_no_value(&String::from_utf8_lossy(&out)));
+        }
+        Ok((rendered, host.warnings))
+    }
+}
+
+/// Deeper templates come first, and later names before earlier ones.
+fn order(name: &str) -> (usize, &str) {
+    (name.bytes().filter(|b| *b == b'/').count(), name)
+}

@@ -1,0 +1,167 @@
+//! From rendered files to manifests and hooks, in the order in which Helm installs and prints them.
+//!
+//! Main types: [`Manifest`] and [`Hook`]; main function: [`sort`].
+
+use super::HelmError;
+use super::chart::Decoder;
+use std::collections::BTreeMap;
+use tiphys_gocompat::yaml::{self, Duplicates};
+
+/// One document of a rendered file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// The template, as `chart/templates/x.yaml`.
+    pub source: String,
+    pub text: String,
+    pub kind: String,
+}
+
+/// A document that is applied around an operation, not as a part of the release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hook {
+    pub source: String,
+    pub text: String,
+    pub kind: String,
+    pub name: String,
+    /// `pre-install`, `test` and so on.
+    pub events: Vec<&'static str>,
+    pub weight: i64,
+    pub delete_policies: Vec<String>,
+}
+
+/// In what order kinds are installed. Those that are not here come last, by name.
+const INSTALL_ORDER: &[&str] = &[
+    "PriorityClass",
+    "Namespace",
+    "NetworkPolicy",
+    "ResourceQuota",
+    "LimitRange",
+    "PodSecurityPolicy",
+    "PodDisruptionBudget",
+    "ServiceAccount",
+    "Secret",
+    "SecretList",
+    "ConfigMap",
+    "StorageClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleList",
+    "ClusterRoleBinding",
+    "ClusterRoleBindingList",
+    "Role",
+    "RoleList",
+    "RoleBinding",
+    "RoleBindingList",
+    "Service",
+    "DaemonSet",
+    "Pod",
+    "ReplicationController",
+    "ReplicaSet",
+    "Deployment",
+    "HorizontalPodAutoscaler",
+    "StatefulSet",
+    "Job",
+    "CronJob",
+    "IngressClass",
+    "Ingress",
+    "APIService",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
+
+const EVENTS: &[&str] =
+    &["pre-install", "post-install", "pre-delete", "post-delete", "pre-upgrade", "post-upgrade", "pre-rollback", "post-rollback", "test"];
+
+/// What Helm looks at in a document.
+#[derive(Default)]
+struct Head {
+    kind: String,
+    name: String,
+    annotations: BTreeMap<String, String>,
+}
+
+impl Head {
+    fn read(text: &str, limits: &yaml::Limits) -> Result<Self, String> {
+        let document =
+            yaml::parse_document(text, limits, Duplicates::LastWins).map_err(|e| format!("error converting YAML to JSON: yaml: {e}"))?;
+        let mut head = Self::default();
+        Decoder::run("util.SimpleHead", &document, |d, key, value| match key {
+            "apiversion" => d.text("apiVersion", value, &mut String::new()),
+            "kind" => d.text("kind", value, &mut head.kind),
+            "metadata" => {
+                d.inner("metadata", "", value, |d, key, value| match key {
+                    "name" => d.text("name", value, &mut head.name),
+                    "annotations" => d.pairs("annotations", value, |key, value| {
+                        head.annotations.insert(key, value);
+                    }),
+                    _ => {}
+                });
+            }
+            _ => {}
+        })?;
+        Ok(head)
+    }
+
+    fn listed(&self, annotation: &str) -> Vec<String> {
+        let words = self.annotations.get(annotation);
+        words.map_or_else(Vec::new, |words| words.split(',').map(|word| word.trim().to_lowercase()).collect())
+    }
+}
+
+/// Splits files, which come sorted by name, and sorts what is in them.
+pub(super) fn sort(files: &BTreeMap<String, String>, limits: &yaml::Limits) -> Result<(Vec<Manifest>, Vec<Hook>), HelmError> {
+    let (mut manifests, mut hooks) = (Vec::new(), Vec::new());
+    for (source, content) in files {
+        if source.rsplit('/').next().is_some_and(|base| base.starts_with('_')) {
+            continue;
+        }
+        for text in split(content) {
+            let head = Head::read(text, limits).map_err(|e| HelmError::chart(format!("YAML parse error on {source}: {e}")))?;
+            let (source, text) = (source.clone(), text.to_owned());
+            if head.annotations.contains_key("helm.sh/hook") {
+                hooks.extend(hook(source, text, head));
+            } else {
+                manifests.push(Manifest { source, text, kind: head.kind });
+            }
+        }
+    }
+    manifests.sort_by(|a, b| rank(&a.kind).cmp(&rank(&b.kind)));
+    hooks.sort_by(|a, b| rank(&a.kind).cmp(&rank(&b.kind)));
+    Ok((manifests, hooks))
+}
+
+/// A hook; nothing when it is for an event that nobody knows.
+fn hook(source: String, text: String, head: Head) -> Option<Hook> {
+    let event = |word: String| {
+        let word = if word == "test-success" { "test" } else { word.as_str() };
+        EVENTS.iter().find(|event| **event == word).copied()
+    };
+    let events: Option<Vec<&'static str>> = head.listed("helm.sh/hook").into_iter().map(event).collect();
+    let weight = head.annotations.get("helm.sh/hook-weight").and_then(|w| w.parse().ok()).unwrap_or_default();
+    let delete_policies = head.listed("helm.sh/hook-delete-policy");
+    Some(Hook { source, text, events: events?, weight, delete_policies, kind: head.kind, name: head.name })
+}
+
+fn rank(kind: &str) -> (usize, &str) {
+    match INSTALL_ORDER.iter().position(|known| *known == kind) {
+        Some(at) => (at, ""),
+        None => (INSTALL_ORDER.len(), kind),
+    }
+}
+
+/// The documents of a file: what stands between lines that begin with `---`, without blank ones.
+pub(super) fn split(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text.trim_start());
+    // Right behind a separator no other one can begin.
+    let mut line_start = true;
+    let documents = std::iter::from_fn(move || {
+        let text = rest?;
+        let at = if line_start && text.starts_with("---") { Some(0) } else { text.find("\n---").map(|at| at + 1) };
+        rest = at.map(|at| text[at + 3..].trim_start_matches([' ', '\t']));
+        line_start = false;
+        Some(at.map_or(text, |at| &text[..at]))
+    });
+    documents.filter(|document| !document.trim().is_empty()).map(str::trim_start)
+}

@@ -1,0 +1,197 @@
+//! A chart, values and a release become manifests, as `helm template` makes them.
+//!
+//! Main functions: [`render_chart`] and [`ParsedChart::render`], which parses templates only once; main type: [`RenderedChart`].
+
+use super::capabilities::Capabilities;
+use super::chart::{Chart, File};
+use super::engine::ParsedTemplates;
+use super::manifests::{self, Hook, Manifest};
+use super::release::Release;
+use super::values::{self, Values};
+use super::{HelmError, Limits};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tiphys_gocompat::path_match;
+use tiphys_gocompat::semver::{Constraints, Version};
+use tiphys_gocompat::sprig::Sources;
+
+const NOTES: &str = "NOTES.txt";
+
+/// How a chart is rendered.
+#[derive(Clone)]
+pub struct RenderOptions {
+    pub release: Release,
+    pub capabilities: Capabilities,
+    /// Values are taken as they are.
+    pub skip_schema_validation: bool,
+    /// A key that a template asks for and that is not there is an error.
+    pub strict: bool,
+    /// `required` and `fail` do not fail.
+    pub lint: bool,
+    /// Where chance and time come from; asked once for each render.
+    pub sources: Arc<dyn Fn() -> Sources + Send + Sync>,
+}
+
+impl RenderOptions {
+    /// What `helm template` does without options.
+    pub fn new(sources: Arc<dyn Fn() -> Sources + Send + Sync>) -> Self {
+        Self {
+            release: Release::default(),
+            capabilities: Capabilities::default(),
+            skip_schema_validation: false,
+            strict: false,
+            lint: false,
+            sources,
+        }
+    }
+}
+
+/// A chart and its templates, parsed when they are needed first. It can be shared.
+pub struct ParsedChart {
+    chart: Chart,
+    templates: ParsedTemplates,
+}
+
+/// What came of a chart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RenderedChart {
+    /// In install order.
+    pub manifests: Vec<Manifest>,
+    /// By kind, as Helm prints them; each kind by file.
+    pub hooks: Vec<Hook>,
+    /// The files in crds/, with the path that Helm prints.
+    pub crds: Vec<(String, File)>,
+    /// The chart's own NOTES.txt.
+    pub notes: Option<String>,
+    pub warnings: Vec<String>,
+}
+
+/// What of it is printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PrintOptions {
+    pub include_crds: bool,
+    pub no_hooks: bool,
+    pub skip_tests: bool,
+    /// Only what comes from these templates; patterns, without the chart's name.
+    pub show_only: Vec<String>,
+}
+
+/// Renders a chart once.
+pub fn render_chart(chart: Chart, user: &Values, options: &RenderOptions, limits: &Limits) -> Result<RenderedChart, HelmError> {
+    ParsedChart::new(chart).render(user, options, limits)
+}
+
+/// What Helm asks of a chart before it renders it: that it is no library and that its dependencies are there.
+pub fn check_installable(chart: &Chart) -> Result<(), HelmError> {
+    if !matches!(chart.metadata.kind.as_str(), "" | "application") {
+        return Err(HelmError::chart(format!("{} charts are not installable", chart.metadata.kind)));
+    }
+    let missing: Vec<String> = values::missing_dependencies(chart).into_iter().map(|d| d.name).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(HelmError::chart(format!(
+        "an error occurred while checking for chart dependencies. You may need to run 'helm dependency build' to fetch missing \
+         dependencies: found in Chart.yaml, but missing in charts/ directory: {}",
+        missing.join(", ")
+    )))
+}
+
+impl ParsedChart {
+    pub fn new(chart: Chart) -> Self {
+        Self { chart, templates: ParsedTemplates::default() }
+    }
+
+    pub fn chart(&self) -> &Chart {
+        &self.chart
+    }
+
+    /// Renders the chart with the user's values.
+    pub fn render(&self, user: &Values, options: &RenderOptions, limits: &Limits) -> Result<RenderedChart, HelmError> {
+        check_installable(&self.chart)?;
+        options.release.check()?;
+        let mut chart = self.chart.clone();
+        let mut warnings = Vec::new();
+        if chart.metadata.deprecated {
+            warnings.push("this chart is deprecated".to_owned());
+        }
+        let failed = |e: HelmError| e.within("chart dependencies processing failed");
+        warnings.extend(values::prepare(&mut chart, user, limits).map_err(failed)?);
+        let (values, more) = values::coalesce(&chart, user, limits)?;
+        warnings.extend(more);
+        if !options.skip_schema_validation {
+            values::check_schemas(&chart, &values, limits)?;
+        }
+        check_kube_version(&chart, options)?;
+        let (mut files, more) = self.templates.render(&chart, &values, options, &limits.templates)?;
+        warnings.extend(more);
+        let notes = notes(&chart, &mut files);
+        let (manifests, hooks) = manifests::sort(&files, &limits.yaml)?;
+        let crds = chart.crds().into_iter().map(|(path, file)| (path, file.clone())).collect();
+        Ok(RenderedChart { manifests, hooks, crds, notes, warnings })
+    }
+}
+
+fn check_kube_version(chart: &Chart, options: &RenderOptions) -> Result<(), HelmError> {
+    let (wanted, there) = (&chart.metadata.kube_version, &options.capabilities.kube_version);
+    let fits = || match (Version::parse(&there.normalized), Constraints::parse(wanted)) {
+        (Ok(version), Ok(constraints)) => constraints.check(&version),
+        _ => false,
+    };
+    if wanted.is_empty() || fits() {
+        return Ok(());
+    }
+    Err(HelmError::chart(format!("chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {}", there.version)))
+}
+
+/// Takes every NOTES.txt away and returns the chart's own.
+fn notes(chart: &Chart, files: &mut BTreeMap<String, String>) -> Option<String> {
+    let own = files.get(&format!("{}/templates/{NOTES}", chart.name())).cloned();
+    files.retain(|name, _| !name.ends_with(NOTES));
+    own
+}
+
+impl RenderedChart {
+    /// The text that `helm template` prints.
+    pub fn print(&self, options: &PrintOptions) -> Result<String, HelmError> {
+        let mut text = String::new();
+        if options.include_crds {
+            self.crds.iter().for_each(|(path, file)| document(&mut text, path, &String::from_utf8_lossy(&file.data)));
+        }
+        self.manifests.iter().for_each(|m| document(&mut text, &m.source, &m.text));
+        let mut text = format!("{}\n", text.trim());
+        if !options.no_hooks {
+            let shown = self.hooks.iter().filter(|hook| !(options.skip_tests && hook.events.contains(&"test")));
+            shown.for_each(|hook| document(&mut text, &hook.source, &hook.text));
+        }
+        if options.show_only.is_empty() { Ok(text) } else { only(&text, &options.show_only) }
+    }
+}
+
+fn document(out: &mut String, source: &str, text: &str) {
+    out.push_str(&format!("---\n# Source: {source}\n{text}\n"));
+}
+
+/// The documents whose templates match, pattern by pattern.
+fn only(text: &str, patterns: &[String]) -> Result<String, HelmError> {
+    let mut out = String::new();
+    for pattern in patterns {
+        let mut found = manifests::split(text)
+            .filter(|document| template_of(document).is_some_and(|name| path_match::matches(pattern, name).unwrap_or(false)))
+            .peekable();
+        if found.peek().is_none() {
+            return Err(HelmError::chart(format!("could not find template {pattern} in chart")));
+        }
+        found.for_each(|document| out.push_str(&format!("---\n{document}\n")));
+    }
+    Ok(out)
+}
+
+/// The template that the comment of a document names, without the chart's name.
+fn template_of(document: &str) -> Option<&str> {
+    document.match_indices("# Source: ").find_map(|(at, mark)| {
+        let line = document[at + mark.len()..].lines().next()?;
+        let (chart, template) = line.split_once('/')?;
+        (!chart.is_empty() && !template.is_empty()).then_some(template)
+    })
+}
