@@ -107,7 +107,12 @@ impl Reader {
     fn value(&mut self, value: &mut Value, ty: &Type, at: Place<'_>) -> Result<(), WrongType> {
         match (ty, &mut *value) {
             (Type::Message(name), Value::Object(map)) => return find(name).map_or(Ok(()), |inner| self.object(map, inner, at.path)),
-            (Type::SchemaOrList | Type::SchemaOrBool, Value::Object(_)) => return self.value(value, &Type::Message(SCHEMA), at),
+            (Type::SchemaOrList | Type::SchemaOrBool, Value::Object(_)) => {
+                // Read by a reader of its own, whose misfits end the reading.
+                let mut inner = Self::default();
+                inner.value(value, &Type::Message(SCHEMA), at)?;
+                return inner.misfit.map_or(Ok(()), Err);
+            }
             (Type::List(item), Value::Array(list)) => return self.elements(list.iter_mut(), item, at.element()),
             (Type::SchemaOrList, Value::Array(list)) => return self.elements(list.iter_mut(), &Type::Message(SCHEMA), at.element()),
             (Type::SchemaOrList, _) => *value = Value::Null,
@@ -303,5 +308,8 @@ mod tests {
     fn a_type_that_reads_itself_is_heard_first() {
         let two = json!({"metadata": {"name": 3}, "spec": {"limits": [{"max": {"cpu": "x"}}]}});
         assert!(refused("", "LimitRange", two).starts_with("quantities must match"));
+        let schema = json!({"description": [], "items": {"format": {}}});
+        let spec = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}});
+        assert!(refused("apiextensions.k8s.io", "CustomResourceDefinition", spec).contains("unmarshal object"));
     }
 }

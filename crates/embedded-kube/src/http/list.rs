@@ -152,6 +152,8 @@ fn untyped(bytes: &[u8], out: &mut BytesMut) {
 
 fn page(call: &Call<'_>, filter: &Filter) -> Result<Page, Status> {
     let limit = usize::try_from(call.query.number("limit")?.unwrap_or(0)).unwrap_or(0);
+    // Who takes what the cache has takes all of it.
+    let limit = if call.query.get("resourceVersion") == Some("0") { 0 } else { limit };
     let namespace = call.target.namespace.as_deref();
     let (revision, all, start) = match call.query.get("continue") {
         Some(token) => {

@@ -181,7 +181,10 @@ async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, target: Tar
     }
     let call = Call { shared, parts, query, resource, namespace, target };
     let answer = answer(&call, body).await;
-    let served = call.target.subresource.is_some() || call.resource.allows(verb(&call)) || call.resource.custom.is_some();
+    let below = call.target.subresource.as_deref();
+    let served = below.is_some_and(|name| call.resource.subresource(name).is_some())
+        || (below.is_none() && call.resource.allows(verb(&call)))
+        || call.resource.custom.is_some();
     Ok(match deprecation(&call.resource).filter(|_| served) {
         Some(text) => warned_first(answer.unwrap_or_else(|status| failure(&status)), text),
         None => answer?,

@@ -73,7 +73,7 @@ pub async fn update(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let (mut scale, findings) = body::read_object("Scale", &call.parts.headers, &bytes)?;
     options.findings = findings;
     let warnings = strategy::read_scale(&mut scale, &options).map_err(|why| not_a_scale(call, &why.reading))?;
-    if !scale.namespace().is_empty() && scale.namespace() != call.namespace {
+    if call.resource.namespaced && !scale.namespace().is_empty() && scale.namespace() != call.namespace {
         let why = "the namespace of the provided object does not match the namespace sent on the request";
         return Err(Status::bad_request(why).warned(&warnings));
     }

@@ -3,8 +3,8 @@
 use super::negotiate::{self, Form};
 use super::selectors::Filter;
 use super::{Call, object, table};
-use crate::catalog::Resource;
-use crate::registry::{Change, EventType, Registry, Stored};
+use crate::catalog::{Catalog, Resource};
+use crate::registry::{Change, EventType, Registry, Stored, convert};
 use crate::status::Status;
 use axum::body::Body;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -29,6 +29,8 @@ const CHUNK: usize = 64 * 1024;
 struct Printer {
     registry: Registry,
     resource: Arc<Resource>,
+    /// What was served when the watch began.
+    catalog: Arc<Catalog>,
     filter: Filter,
     form: Form,
     /// Tables and metadata in their older version.
@@ -61,8 +63,9 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let seconds = seconds.map_or_else(|| rand::rng().random_range(1800..3600), |s| s.unsigned_abs().min(86_400));
     let include = table::Include::from_query(call.query.get("includeObject"));
     let beta = negotiate::is_beta(&call.parts.headers);
-    let mut printer =
-        Printer { beta, registry: call.registry().clone(), resource: call.resource.clone(), filter, form, include, headed: false };
+    let (registry, resource) = (call.registry().clone(), call.resource.clone());
+    let catalog = registry.catalog();
+    let mut printer = Printer { beta, registry, resource, catalog, filter, form, include, headed: false };
     let asked = call.query.get("resourceVersion").unwrap_or("");
     let after = match asked {
         "" | "0" => None,
@@ -90,7 +93,7 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
     };
     for stored in &existing {
         if printer.filter.matches(stored) {
-            ready.push_back(printer.event(EventType::Added.word(), stored));
+            ready.extend(printer.event(EventType::Added.word(), stored));
         }
     }
     if initial && call.query.flag("sendInitialEvents") {
@@ -206,18 +209,45 @@ impl Printer {
             (EventType::Added, _, true) => "ADDED",
             (EventType::Modified, true, true) => "MODIFIED",
             (EventType::Modified, false, true) => "ADDED",
-            (EventType::Modified, true, false) => return Some(self.no_longer(change)),
+            (EventType::Modified, true, false) => return self.no_longer(change),
             (EventType::Deleted, true, _) => "DELETED",
             _ => return None,
         };
-        if word == change.kind.word() && matches!(self.form, Form::Object | Form::GroupDiscovery) && self.resource.is_storage() {
+        let as_kept = self.resource.is_storage() && !self.has_new_definition();
+        if word == change.kind.word() && matches!(self.form, Form::Object | Form::GroupDiscovery) && as_kept {
             return Some(change.line.get_or_init(|| line(word, &change.stored.bytes)).clone());
         }
-        Some(self.event(word, &change.stored))
+        self.event(word, &change.stored)
+    }
+
+    /// Whether the definition of a custom kind is not the one any more that the watch began with.
+    fn has_new_definition(&self) -> bool {
+        let now = || self.registry.resource(&self.resource.gvr());
+        self.resource.custom.is_some() && !now().is_ok_and(|now| Arc::ptr_eq(&now, &self.resource))
+    }
+
+    /// The object by the definition that the watch began with. None when that one does not know its version.
+    fn by_old_definition(&self, stored: &Stored) -> Option<Arc<Stored>> {
+        let mut object = (*stored.object()).clone();
+        let written = match object.api_version() {
+            version if version == self.resource.api_version() => self.resource.custom.as_deref(),
+            version if version == self.resource.storage_api_version() => self.resource.stored_as.as_deref(),
+            _ => self.catalog.kind(&object.gvk())?.custom.as_deref(),
+        };
+        if let Some(node) = written.and_then(|custom| custom.node.as_ref()) {
+            convert::fit(&mut object, node, true);
+        }
+        if object.api_version() != self.resource.api_version() {
+            convert::rename_version(&self.resource, &mut object);
+            if let Some(node) = self.resource.custom.as_ref().and_then(|custom| custom.node.as_ref()) {
+                convert::fit(&mut object, node, false);
+            }
+        }
+        Some(Arc::new(Stored::new(&Arc::new(object), stored.meta.revision)))
     }
 
     /// The last state that matched, with the revision of the change that ended it.
-    fn no_longer(&mut self, change: &Change) -> Bytes {
+    fn no_longer(&mut self, change: &Change) -> Option<Bytes> {
         let previous = change.previous.as_ref().unwrap_or(&change.stored);
         let mut object = (*previous.object()).clone();
         object.metadata_mut().insert("resourceVersion".into(), change.revision.to_string().into());
@@ -225,13 +255,17 @@ impl Printer {
         self.event("DELETED", &Arc::new(Stored::new(&object, change.revision)))
     }
 
-    fn event(&mut self, word: &str, stored: &Arc<Stored>) -> Bytes {
-        let served = match self.registry.as_served(&self.resource, vec![stored.clone()]) {
-            Ok(served) => served,
-            Err(status) => return line("ERROR", &to_bytes(&status.to_json())),
+    fn event(&mut self, word: &str, stored: &Arc<Stored>) -> Option<Bytes> {
+        let converts = self.resource.custom.as_ref().is_some_and(|custom| custom.conversion.is_some());
+        let stored = &if !converts && self.has_new_definition() {
+            self.by_old_definition(stored)?
+        } else {
+            match self.registry.as_served(&self.resource, vec![stored.clone()]) {
+                Ok(served) => served.into_iter().next().unwrap_or_else(|| stored.clone()),
+                Err(status) => return Some(line("ERROR", &to_bytes(&status.to_json()))),
+            }
         };
-        let stored = served.first().unwrap_or(stored);
-        match self.form {
+        Some(match self.form {
             Form::Object | Form::GroupDiscovery => line(word, &object::bytes(&self.resource, stored)),
             Form::Metadata | Form::MetadataList => line(word, &self.of_meta(object::metadata_only(&self.resource, &stored.object()))),
             Form::Table => {
@@ -241,7 +275,7 @@ impl Printer {
                 let table = self.head_once(table);
                 line(word, &self.of_meta(table))
             }
-        }
+        })
     }
 
     /// Only the first table of a watch says what its columns are.

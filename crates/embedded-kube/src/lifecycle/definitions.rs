@@ -22,8 +22,14 @@ pub fn empty(registry: &Registry, table: &str) -> bool {
     }
     if let Some(kind) = registry.catalog().stored_in(table) {
         let (_, objects) = registry.list_stored(kind, None);
-        for object in objects.iter().filter(|o| !o.meta.deleting) {
-            delete(registry, kind, &object.meta, None);
+        for object in &objects {
+            let meta = &object.meta;
+            if !meta.deleting {
+                delete(registry, kind, meta, None);
+            } else if object.object().api_version() != kind.api_version() {
+                // A delete of what is being deleted is written when there is a newer version to write it in.
+                modify(registry, kind, (&meta.namespace, &meta.name), Part::Main, |_| true);
+            }
         }
         if !registry.list_stored(kind, None).1.is_empty() {
             return false;

@@ -4,10 +4,11 @@
 //! version does not have is lost on the way, and what it has as default comes. Of the built-in kinds HorizontalPodAutoscaler and Event
 //! have two forms.
 
+use super::autoscaler;
 use crate::catalog::{CRD_TABLE, Resource, crd::Custom};
 use crate::gotypes;
 use crate::structural::{Node, shape};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tiphys_apimachinery::{Object, object::map_entry};
 
 /// Makes an object of the resource's version one of its storage version.
@@ -21,7 +22,7 @@ pub fn to_storage(resource: &Resource, object: &mut Object) {
             rename(object, false);
         }
         if resource.is("autoscaling", "horizontalpodautoscalers") {
-            autoscaler_to_v2(object);
+            autoscaler::to_v2(object);
         }
     }
 }
@@ -54,7 +55,7 @@ pub fn from_storage(resource: &Resource, object: &mut Object) {
             rename(object, true);
         }
         if resource.is("autoscaling", "horizontalpodautoscalers") {
-            autoscaler_to_v1(object);
+            autoscaler::to_v1(object);
         }
     }
 }
@@ -113,29 +114,5 @@ fn rename(object: &mut Object, to_new: bool) {
     if !to_new {
         // Core events always say what they are about.
         map_entry(&mut object.0, "involvedObject");
-    }
-}
-
-fn autoscaler_to_v2(object: &mut Object) {
-    let spec = map_entry(&mut object.0, "spec");
-    if let Some(target) = spec.remove("targetCPUUtilizationPercentage") {
-        let metric =
-            json!({"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": target}}});
-        spec.insert("metrics".into(), json!([metric]));
-    }
-}
-
-fn autoscaler_to_v1(object: &mut Object) {
-    let spec = map_entry(&mut object.0, "spec");
-    let is_cpu = |m: &&Value| m.pointer("/resource/name").and_then(Value::as_str) == Some("cpu");
-    let cpu = spec.get("metrics").and_then(Value::as_array).and_then(|list| list.iter().find(is_cpu));
-    if let Some(target) = cpu.and_then(|m| m.pointer("/resource/target/averageUtilization")).cloned() {
-        spec.insert("targetCPUUtilizationPercentage".into(), target);
-    }
-    spec.remove("metrics");
-    spec.remove("behavior");
-    if let Some(status) = object.0.get_mut("status").and_then(Value::as_object_mut) {
-        status.remove("currentMetrics");
-        status.remove("conditions");
     }
 }

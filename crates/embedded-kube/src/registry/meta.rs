@@ -266,8 +266,6 @@ pub fn prepare_update(resource: &Resource, old: &Object, new: &mut Object, part:
     if resource.custom.is_some() {
         set_or_remove(metadata, "generateName", old.metadata("generateName").cloned());
     }
-    // Never kept.
-    metadata.remove("selfLink");
     metadata.retain(|_, value| !value.is_null());
     drop_empty(metadata);
     Ok(())
@@ -306,9 +304,16 @@ fn keep_all_but_status(resource: &Resource, old: &Object, new: &mut Object) {
     if resource.custom.is_some() || STATUS_ONLY.contains(&resource.resource.as_str()) {
         return;
     }
+    if resource.is("", "pods")
+        && new.str_at("/status/qosClass").is_empty()
+        && let Some(class) = old.pointer("/status/qosClass")
+    {
+        tiphys_apimachinery::object::map_entry(&mut new.0, "status").insert("qosClass".into(), class.clone());
+    }
+    let metadata = new.metadata_mut();
     let keeps_labels = resource.is("apps", "deployments");
     let keeps_owners = resource.is("", "pods");
-    for field in ["annotations", "finalizers", "labels", "ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+    for field in ["annotations", "finalizers", "labels", "ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         if !(keeps_labels && field == "labels" || keeps_owners && field == "ownerReferences") {
             set_or_remove(metadata, field, sent.get(field).cloned());
         }

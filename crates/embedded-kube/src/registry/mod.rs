@@ -3,6 +3,7 @@
 //! Main type: [`Registry`], cheap to clone. HTTP handlers and the simulated controllers use the same methods. It knows no HTTP.
 //! Methods do not block on the disk: await [`Registry::durable`] with the returned revision before telling a client it is done.
 
+pub mod autoscaler;
 pub mod commit;
 mod conversion;
 pub mod convert;

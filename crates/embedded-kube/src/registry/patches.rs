@@ -17,7 +17,11 @@ pub fn unreadable(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &
     let refused = |shown: String, why: &str| Status::invalid("", "", "", vec![Cause::invalid("patch", &shown.into(), why)]);
     let of = gotypes::of(gvk).filter(|_| builtin);
     match how {
-        Patch::Strategic(patch) => refused(gofmt::plain(patch), &why.converting),
+        Patch::Strategic(patch) => {
+            let mut left = patch.clone();
+            use_up(&mut left, Some(&Value::Object(old.0.clone())));
+            refused(gofmt::plain(&left), &why.converting)
+        }
         Patch::Apply(config) => {
             let who = format!("{}/{}; {}", config.namespace(), config.name(), config.gvk());
             let text = format!(
@@ -29,6 +33,21 @@ pub fn unreadable(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &
         Patch::Merge(patch) => refused(as_go_writes(of, result, patch), &why.reading),
         Patch::Json(patch) => refused(as_go_writes(of, result, &touched_by(patch, old)), &why.reading),
     }
+}
+
+/// Takes out of a strategic patch what is gone from it once it has been merged: directives that replace, and nulls for what is not
+/// there.
+fn use_up(patch: &mut Value, old: Option<&Value>) {
+    let Value::Object(map) = patch else { return };
+    if old.is_some_and(Value::is_object) {
+        if map.get("$patch").is_some_and(|directive| directive == "replace") {
+            map.remove("$patch");
+            return;
+        }
+    } else {
+        map.retain(|_, value| !value.is_null());
+    }
+    map.iter_mut().for_each(|(key, value)| use_up(value, old.and_then(|old| old.get(key))));
 }
 
 /// The patched text: what the patch did not touch is written as Go writes its structs, the rest in order of the keys.

@@ -29,15 +29,22 @@ impl Registry {
     /// `namespace` is that of the URL; the object's own must be empty or the same.
     pub fn create(&self, gvr: &Gvr, namespace: &str, object: Object, options: &WriteOptions) -> Result<Written, Status> {
         let resource = self.resource(gvr)?;
-        self.create_in(&resource, namespace, object, options)
+        self.create_in(&resource, namespace, object, Part::Main, options)
     }
 
-    fn create_in(&self, resource: &Arc<Resource>, namespace: &str, mut object: Object, options: &WriteOptions) -> Result<Written, Status> {
+    fn create_in(
+        &self,
+        resource: &Arc<Resource>,
+        namespace: &str,
+        mut object: Object,
+        part: Part,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
         meta::check_type(resource, &mut object)?;
         let mut warnings = strategy::check_fields(resource, &mut object, options)?;
         meta::check_namespace(resource, namespace, &mut object).map_err(|status| status.warned(&warnings))?;
         warnings.extend(meta::distinct_owners(&mut object));
-        self.create_read(resource, namespace, object, options, (false, &warnings)).map_err(|status| status.warned(&warnings))
+        self.create_read(resource, namespace, object, options, (false, part, &warnings)).map_err(|status| status.warned(&warnings))
     }
 
     /// The rest of a create, after the object has been read.
@@ -47,7 +54,7 @@ impl Registry {
         namespace: &str,
         mut object: Object,
         options: &WriteOptions,
-        (applied, warnings): (bool, &[String]),
+        (applied, part, warnings): (bool, Part, &[String]),
     ) -> Result<Written, Status> {
         self.check_namespace(resource, namespace, object.name())?;
         let unlabelled = object.labels().is_empty();
@@ -62,20 +69,20 @@ impl Registry {
             if !applied {
                 let mut sent = object.clone();
                 strategy::drop_empty(resource, &mut sent);
-                fields::track(self, resource, None, &mut sent, Part::Main, options);
+                fields::track(self, resource, None, &mut sent, part, options);
                 fields::copy_managers(&sent, &mut object);
             }
             let by = (options.dry_run, &options.sender);
-            let request = Request::new(self, resource, Operation::Create, (namespace, &name), by);
+            let request = Request::new(self, resource, Operation::Create, (namespace, &name), by).of(part.word());
             let mut answers = Answers::default();
             admission::admit(&request, &mut object, None, &mut answers)?;
-            strategy::prepare_create(self, resource, &mut object)?;
+            strategy::prepare_create(self, resource, &mut object, (part, options.dry_run))?;
             if unlabelled {
                 strategy::share_labels(resource, &mut object);
             }
             let notes = strategy::validate(resource, &object, None, Part::Main)?;
             strategy::drop_empty(resource, &mut object);
-            let request = Request::new(self, resource, Operation::Create, (namespace, object.name()), by);
+            let request = Request::new(self, resource, Operation::Create, (namespace, object.name()), by).of(part.word());
             let said =
                 admission::check(&request, Objects { new: Some(&object), old: None }, answers).map_err(|status| status.warned(&notes))?;
             let notes: Vec<String> = notes.into_iter().chain(said).collect();
@@ -190,11 +197,15 @@ impl Registry {
     ) -> Result<Written, Status> {
         for _ in 0..ATTEMPTS {
             let current = match self.get_stored(resource, namespace, object.name()) {
-                Err(status) if status.is_not_found() && part == Part::Main && strategy::creates_on_update(resource) => {
+                Err(status)
+                    if status.is_not_found() && matches!(part, Part::Main | Part::Status) && strategy::creates_on_update(resource) =>
+                {
                     meta::check_uid(resource, &object, "", options.dry_run)?;
                     meta::asked_revision(&object)?;
-                    object.metadata_mut().remove("resourceVersion");
-                    return self.create_in(resource, namespace, object, options);
+                    if !options.dry_run {
+                        object.metadata_mut().remove("resourceVersion");
+                    }
+                    return self.create_in(resource, namespace, object, part, options);
                 }
                 other => other?,
             };
@@ -284,7 +295,7 @@ impl Registry {
         if !options.dry_run {
             object.metadata_mut().remove("resourceVersion");
         }
-        self.create_read(resource, at.0, object, options, (true, &warnings)).map_err(|status| status.warned(&warnings))
+        self.create_read(resource, at.0, object, options, (true, Part::Main, &warnings)).map_err(|status| status.warned(&warnings))
     }
 
     fn apply_to(
@@ -317,6 +328,10 @@ impl Registry {
         let mut answers = Answers::default();
         let mutated = whole && admission::admit(&request, &mut new, Some(old), &mut answers)?;
         meta::prepare_update(resource, old, &mut new, part)?;
+        if !options.dry_run {
+            // Never kept, but only the store takes it away.
+            new.metadata_mut().remove("selfLink");
+        }
         // What the server decides is not owned by who sent the object.
         let mut sent = match before.filter(|_| mutated) {
             Some(mut before) => {

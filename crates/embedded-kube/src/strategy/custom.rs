@@ -153,6 +153,10 @@ fn at<'a>(object: &'a Object, path: &str, wanted: &str, fits: fn(&Value) -> bool
     let mut steps = path.trim_start_matches('.').split('.');
     let Some(mut value) = steps.next().and_then(|first| object.0.get(first)) else { return Ok(None) };
     for step in steps {
+        // Nothing is in null, but it is no object of the wrong type.
+        if value.is_null() {
+            return Ok(None);
+        }
         let Value::Object(map) = value else { return fail(path, value, "map[string]interface{}") };
         match map.get(step) {
             Some(next) => value = next,

@@ -173,8 +173,8 @@ fn add_finalizer(object: &mut Object, name: &str) {
     object.set_finalizers(finalizers);
 }
 
-/// What the server decides about a new object.
-pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Object) -> Result<(), Status> {
+/// What the server decides about a new object; it matters whether it is made by its status, and whether only for show.
+pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Object, (part, dry_run): (Part, bool)) -> Result<(), Status> {
     if resource.has_status() && resource.table != "/nodes" {
         object.0.remove("status");
     }
@@ -203,7 +203,9 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
             match_data_sources(None, object);
             add_finalizer(object, CLAIM_IN_USE);
         }
-        "/services" => service::allocate(registry, object, None)?,
+        // What comes as a status is given nothing.
+        "/services" if part == Part::Status => {}
+        "/services" => service::allocate(registry, object, None, dry_run)?,
         "/nodes" => taint_new_node(object),
         "storage.k8s.io/volumeattributesclasses" => add_finalizer(object, "kubernetes.io/vac-protection"),
         "discovery.k8s.io/endpointslices" => drop_topology(None, object),
@@ -252,7 +254,7 @@ pub fn prepare_update(registry: &Registry, resource: &Resource, old: &Object, ne
                 map_entry(&mut new.0, "spec").insert("finalizers".into(), finalizers);
             }
         }
-        "/services" => service::allocate(registry, new, Some(old))?,
+        "/services" => service::allocate(registry, new, Some(old), true)?,
         "discovery.k8s.io/endpointslices" => drop_topology(Some(old), new),
         "coordination.k8s.io/leases" => drop_strategy(new),
         // Counted from the first change on.
@@ -350,8 +352,9 @@ fn count_template(old: &Object, new: &mut Object) {
 /// Refuses what must not be stored; returns warnings.
 pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Result<Vec<String>, Status> {
     let wrong = custom::wrong_type(resource, object);
-    // Only what differs by more than by having nothing in it is a change.
-    let shared = old.filter(|_| resource.custom.is_none()).cloned().map(|mut old| {
+    // Only what differs by more than by having nothing in it is a change, except where Go compares to the letter.
+    let lenient = resource.custom.is_none() && !matches!(resource.table.as_str(), "/configmaps" | "/secrets");
+    let shared = old.filter(|_| lenient).cloned().map(|mut old| {
         gotypes::of(&resource.gvk()).into_iter().for_each(|of| gotypes::share_empty(&object.0, &mut old.0, of));
         old
     });

@@ -68,6 +68,15 @@ fn needs_node_ports(spec: &Map<String, Value>) -> bool {
     matches!(text(spec, "type"), "NodePort" | "LoadBalancer")
 }
 
+/// Whether ports without a node port are given one.
+fn allocates_node_ports(spec: &Map<String, Value>) -> bool {
+    match text(spec, "type") {
+        "NodePort" => true,
+        "LoadBalancer" => spec.get("allocateLoadBalancerNodePorts") != Some(&Value::Bool(false)),
+        _ => false,
+    }
+}
+
 fn needs_health_port(spec: &Map<String, Value>) -> bool {
     text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
 }
@@ -76,8 +85,9 @@ fn number(map: &Map<String, Value>, field: &str) -> i64 {
     map.get(field).and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// Gives a service what its type needs and it does not have. Refusals come before those of validation.
-pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>) -> Result<(), Status> {
+/// Gives a service what its type needs and it does not have. Refusals come before those of validation. For a new service that is
+/// not only for show an address is kept in an object that names it, so that its name is looked at here.
+pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>, unnamed: bool) -> Result<(), Status> {
     let name = object.name().to_owned();
     let key = format!("{}/{name}", object.namespace());
     let invalid = |causes: Vec<Cause>| Status::invalid("", "Service", &name, causes);
@@ -92,7 +102,7 @@ pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>) 
     let mut used = registry.allocations().lock();
     let was_external = before.as_ref().is_none_or(|b| text(b, "type") == "ExternalName");
     if text(&spec, "type") != "ExternalName" && was_external && text(&spec, "clusterIP") != "None" {
-        address(&mut used, &mut spec, &key).map_err(|cause| invalid(vec![cause]))?;
+        address(&mut used, &mut spec, &key, name_problems(&name, unnamed)).map_err(|cause| invalid(vec![cause]))?;
     }
     if needs_node_ports(&spec) {
         node_ports(&mut used, &mut spec, before.as_ref()).map_err(|cause| invalid(vec![cause]))?;
@@ -103,6 +113,10 @@ pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>) 
     drop(used);
     if let Some(before) = &before {
         drop_what_the_type_lacks(&mut spec, before);
+    }
+    if text(&spec, "type") == "ExternalName" {
+        // Nobody is shown it; who set it owns it all the same.
+        spec.remove("internalTrafficPolicy");
     }
     object.0.insert("spec".into(), spec.into());
     Ok(())
@@ -120,7 +134,7 @@ fn carry_over(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
             }
         }
     }
-    if needs_node_ports(before) && needs_node_ports(spec) {
+    if allocates_node_ports(before) && allocates_node_ports(spec) {
         keep_node_ports(spec, before);
     }
     if needs_health_port(before) && needs_health_port(spec) && number(spec, "healthCheckNodePort") == 0 {
@@ -233,10 +247,29 @@ fn families(spec: &mut Map<String, Value>, before: Option<&Map<String, Value>>) 
     if causes.is_empty() { Ok(()) } else { Err(causes) }
 }
 
+/// Why an address cannot be kept for a service of this name.
+fn name_problems(name: &str, unnamed: bool) -> Vec<String> {
+    const FIELD: &str = "spec.parentRef.name";
+    if unnamed {
+        return Vec::new();
+    }
+    let problem = |detail: String| format!("{FIELD}: Invalid value: {name:?}: {detail}");
+    match name {
+        "" => vec![format!("{FIELD}: Required value")],
+        name => validate::formats::path_segment(name).into_iter().map(problem).collect(),
+    }
+}
+
 /// The cluster IP: the one that is asked for, or a free one.
-fn address(used: &mut Used, spec: &mut Map<String, Value>, key: &str) -> Result<(), Cause> {
+fn address(used: &mut Used, spec: &mut Map<String, Value>, key: &str, problems: Vec<String>) -> Result<(), Cause> {
     let asked = texts(spec, "clusterIPs").first().cloned().unwrap_or_default();
-    let refuse = |why: &str| Err(Cause::invalid("spec.clusterIPs", &json!([asked]), &format!("failed to allocate IP {asked}: {why}")));
+    let refuse = |why: &str| {
+        Err(Cause::invalid(
+            "spec.clusterIPs",
+            &json!([asked]),
+            &format!("failed to allocate IP{}{asked}: {why}", if asked.is_empty() { "" } else { " " }),
+        ))
+    };
     let ip = match asked.as_str() {
         "" => free_address(used),
         ip => {
@@ -251,6 +284,10 @@ fn address(used: &mut Used, spec: &mut Map<String, Value>, key: &str) -> Result<
             ip.to_owned()
         }
     };
+    if !problems.is_empty() {
+        let all = if let [one] = problems.as_slice() { one.clone() } else { format!("[{}]", problems.join(", ")) };
+        return refuse(&format!("IPAddress.networking.k8s.io {ip:?} is invalid: {all}"));
+    }
     spec.insert("clusterIP".into(), ip.as_str().into());
     spec.insert("clusterIPs".into(), json!([ip]));
     Ok(())

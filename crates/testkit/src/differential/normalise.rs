@@ -19,6 +19,11 @@ static GENERATED: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bgen-[bcdfghjklm
 static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\d+[smhdy](\d+[smhd])?$"));
 static OWN_GROUP: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(diff-[0-9a-f]{5}-\d{5}|\{ns\})\.example\.com$"));
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b\d+\b"));
+/// The object that an allocated address is kept in, as a refusal names it.
+static KEPT_ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r#"IPAddress\.networking\.k8s\.io "([0-9.]+)""#));
+/// A node port in a Table's cell, or in a refusal.
+static SHOWN_PORT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(:|nodePort: Duplicate value: )(\d{5})\b"));
+static TWICE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^Duplicate value: (\d{5})$"));
 
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a pattern of ours")
@@ -89,8 +94,29 @@ impl Seen<'_> {
                     let place = format!("{{uid@{}}}", at.join("/"));
                     self.uids.entry(found.as_str().to_owned()).or_insert(place);
                 }
+                self.collect_shown(text, at);
             }
             _ => {}
+        }
+    }
+
+    /// What was allocated, in a Table's cell or in the words of a refusal.
+    fn collect_shown(&mut self, text: &str, at: &[String]) {
+        let place = at.join("/");
+        if at.iter().any(|word| word == "cells") {
+            self.address(text, &place);
+        }
+        for found in KEPT_ADDRESS.captures_iter(text) {
+            self.address(&found[1], &place);
+        }
+        for (n, found) in SHOWN_PORT.captures_iter(text).enumerate() {
+            self.port(&found[2], &format!("{place}/{n}"));
+        }
+    }
+
+    fn port(&mut self, port: &str, place: &str) {
+        if let (false, Ok(number)) = (self.sent.contains(port), port.parse()) {
+            self.ports.entry(number).or_insert_with(|| format!("{{port@{place}}}"));
         }
     }
 
@@ -122,10 +148,10 @@ impl Seen<'_> {
         match (key, value) {
             ("clusterIP", Value::String(ip)) => self.address(ip, &place),
             ("clusterIPs", Value::Array(list)) => list.iter().filter_map(Value::as_str).for_each(|ip| self.address(ip, &place)),
-            ("nodePort" | "healthCheckNodePort", Value::Number(port)) => {
-                let port = port.as_i64().unwrap_or_default();
-                if port != 0 && !self.sent.contains(&port.to_string()) {
-                    self.ports.entry(port).or_insert_with(|| format!("{{port@{place}}}"));
+            ("nodePort" | "healthCheckNodePort", Value::Number(port)) if port.as_i64() != Some(0) => self.port(&port.to_string(), &place),
+            ("message", Value::String(text)) => {
+                if let Some(port) = TWICE.captures(text) {
+                    self.port(&port[1], &place);
                 }
             }
             _ => {}
@@ -133,7 +159,10 @@ impl Seen<'_> {
     }
 
     fn address(&mut self, ip: &str, place: &str) {
-        if ip.parse::<std::net::IpAddr>().is_ok() && !self.sent.contains(ip) {
+        // The beginning of a network that was sent is no address that was sent.
+        let sent =
+            self.sent.match_indices(ip).any(|(at, _)| !self.sent[at + ip.len()..].starts_with(|c: char| c.is_ascii_digit() || c == '/'));
+        if ip.parse::<std::net::IpAddr>().is_ok() && !sent {
             self.addresses.entry(ip.to_owned()).or_insert_with(|| format!("{{ip@{place}}}"));
         }
     }
@@ -213,6 +242,10 @@ impl Seen<'_> {
             }
         }
         let out = out.replace(self.namespace, "{ns}");
+        let place = |port: &str| port.parse().ok().and_then(|n: i64| self.ports.get(&n));
+        let out = TWICE.replace(&out, |c: &Captures<'_>| place(&c[1]).map_or_else(|| c[0].to_owned(), |p| format!("Duplicate value: {p}")));
+        let out =
+            SHOWN_PORT.replace_all(&out, |c: &Captures<'_>| place(&c[2]).map_or_else(|| c[0].to_owned(), |p| format!("{}{p}", &c[1])));
         let out = UUID.replace_all(&out, |c: &Captures<'_>| self.uids.get(&c[0]).cloned().unwrap_or_else(|| c[0].to_owned()));
         let out = TIME.replace_all(&out, |c: &Captures<'_>| {
             let digits = c.get(1).map_or(0, |m| m.as_str().len());
@@ -227,10 +260,10 @@ impl Seen<'_> {
         if !lower.contains("resource version") && !lower.contains("resourceversion") {
             return out.into_owned();
         }
-        let too_large = lower.contains("too large") || lower.contains("too old");
+        let of_a_list = ["too large", "too old", "in the precondition"].iter().any(|words| lower.contains(words));
         let number = |c: &Captures<'_>| match self.revisions.get(&c[0]) {
             Some(place) => place.clone(),
-            None if too_large && !self.sent.contains(&c[0]) => "{rv of a list}".to_owned(),
+            None if of_a_list && !self.sent.contains(&c[0]) => "{rv of a list}".to_owned(),
             None => c[0].to_owned(),
         };
         NUMBER.replace_all(&out, number).into_owned()
@@ -244,7 +277,8 @@ fn replace_token(text: &str, token: &str, with: &str) -> String {
     while let Some(at) = rest.find(token) {
         let end = at + token.len();
         out.push_str(&rest[..at]);
-        let longer = rest[end..].starts_with(|c: char| c.is_ascii_digit());
+        // Nor the address of a network.
+        let longer = rest[end..].starts_with(|c: char| c.is_ascii_digit() || c == '/');
         out.push_str(if longer { token } else { with });
         rest = &rest[end..];
     }
@@ -299,6 +333,21 @@ mod tests {
         let one = said([("a", first), ("b", first)]);
         assert_eq!(one, said([("b", first), ("a", second)]));
         assert_ne!(one, said([("b", first), ("a", first)]));
+    }
+
+    #[test]
+    fn what_was_allocated_is_known_in_cells_and_refusals() {
+        let step = super::super::Step { body: Some(json!({"range": "10.0.0.0/8"})), ..Default::default() };
+        let script = Script { steps: vec![step], ..Script::default() };
+        let said = |ip: &str, port: &str| {
+            let cells = json!({"kind": "Table", "rows": [{"cells": ["a", ip, format!("80:{port}/TCP,81:{port}/TCP")]}]});
+            let cause = json!({"field": "spec.ports[1].nodePort", "message": format!("Duplicate value: {port}")});
+            let message = format!("spec.ports[1].nodePort: Duplicate value: {port}");
+            let refused = json!({"details": {"causes": [cause]}, "message": message});
+            normalise(&script, &Transcript { namespace: "d-1".into(), replies: vec![reply(cells), reply(refused)] })
+        };
+        assert_eq!(said("10.0.0.0", "30001"), said("10.0.44.7", "31002"));
+        assert_ne!(said("none", "30001"), said("10.0.44.7", "31002"));
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub fn apply_in(
     let live = live.as_ref().unwrap_or(&empty);
     if owners.is_empty() {
         let before = ApplyOptions { manager: BEFORE_FIRST_APPLY, ..*options };
-        record_update(&Map::new(), &live.0, &mut owners, &before, &views).map_err(|e| internal(config, "typed live object", &e))?;
+        record_update(&Map::new(), &live.0, &mut owners, &before, &views).map_err(|e| unreadable_live(live, config, ty, &e))?;
     }
     let for_retry = (options.manager == "kubectl" && !options.force).then(|| owners.clone());
     let (mut merged, owners) = match (apply_owned(live, config, owners, options, &views), for_retry) {
@@ -220,6 +220,19 @@ fn described(object: &Object) -> String {
 
 fn internal(object: &Object, what: &str, error: &str) -> ApplyError {
     ApplyError::Invalid(format!("failed to create {what} ({}): {error}", described(object)))
+}
+
+/// Why the fields of a live object cannot be told apart, as the server says it that wants to know who set them.
+fn unreadable_live(live: &Object, config: &Object, ty: Ty<'_>, otherwise: &str) -> ApplyError {
+    match &types::validate_fields(&live.0, ty)[..] {
+        [one] => {
+            let of = described(live);
+            ApplyError::Invalid(format!(
+                "failed to create manager for existing fields: failed to convert new object ({of}) to smd typed: {one}"
+            ))
+        }
+        _ => internal(config, "typed live object", otherwise),
+    }
 }
 
 fn check_types(config: &Object, ty: Ty<'_>) -> Result<(), ApplyError> {

@@ -2,6 +2,7 @@
 //!
 //! Main type: [`PathElement`].
 
+use super::print;
 use serde_json::{Map, Number, Value};
 use std::{cmp::Ordering, fmt};
 
@@ -79,11 +80,11 @@ impl fmt::Display for PathElement {
             Self::Key(fields) => {
                 f.write_str("[")?;
                 for (i, (name, value)) in fields.iter().enumerate() {
-                    write!(f, "{}{name}={value}", if i > 0 { "," } else { "" })?;
+                    write!(f, "{}{name}={}", if i > 0 { "," } else { "" }, print::shown(value))?;
                 }
                 f.write_str("]")
             }
-            Self::Value(value) => write!(f, "[={value}]"),
+            Self::Value(value) => write!(f, "[={}]", print::shown(value)),
             Self::Index(i) => write!(f, "[{i}]"),
         }
     }

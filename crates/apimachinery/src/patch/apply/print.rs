@@ -15,6 +15,15 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
+/// As structured-merge-diff shows the value that names a list's element.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(list) => format!("[{}]", list.iter().map(shown).collect::<Vec<_>>().join(",")),
+        Value::Object(map) => map.iter().map(|(k, v)| format!("{k}={}", shown(v))).collect(),
+        other => other.to_string(),
+    }
+}
+
 pub(super) fn source(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),
@@ -65,6 +74,7 @@ mod tests {
     fn values_look_as_go_prints_them() {
         let value = json!({"a": [1, 2.5, "x", true, null], "b": {"c": 5_000_000_000_i64, "d": 5e9}});
         assert_eq!(plain(&value), "map[a:[1 2.5 x true <nil>] b:map[c:5000000000 d:5e+09]]");
+        assert_eq!(shown(&value), r#"a=[1,2.5,"x",true,null]b=c=5000000000d=5000000000.0"#);
         let source_text = r#"map[string]interface {}{"a":[]interface {}{1, 2.5, "x", true, interface {}(nil)}, "b":map[string]interface {}{"c":5000000000, "d":5e+09}}"#;
         assert_eq!(source(&value), source_text);
     }

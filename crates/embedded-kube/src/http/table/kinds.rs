@@ -10,7 +10,8 @@ use tiphys_apimachinery::Object;
 /// The cells of an object.
 pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
     let age = &|| Value::from(age::since(o.metadata("creationTimestamp"), now));
-    let created = || Value::from(o.creation_timestamp());
+    // What was never made, as the end of a list, was made at Go's zero time.
+    let created = || created(o);
     let name = || Value::from(o.name());
     match table {
         "/pods" => pod::cells(o, now),
@@ -79,6 +80,11 @@ pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
         }
         _ => storage::cells(table, o, age).or_else(|| cluster::cells(table, o, age)).unwrap_or_else(|| vec![name(), age()]),
     }
+}
+
+/// What was never made, as the end of a list in a watch, was made at Go's zero time.
+pub fn created(o: &Object) -> Value {
+    Value::from(if o.creation_timestamp().is_empty() { "0001-01-01T00:00:00Z" } else { o.creation_timestamp() })
 }
 
 fn group_of(api_version: &str) -> &str {

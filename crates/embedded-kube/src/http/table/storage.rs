@@ -23,7 +23,7 @@ pub fn cells(table: &str, o: &Object, age: &dyn Fn() -> Value) -> Option<Vec<Val
         ],
         "storage.k8s.io/csidrivers" => driver(o, age()),
         "storage.k8s.io/csinodes" => vec![name(), list(o, "/spec/drivers").len().into(), age()],
-        "storage.k8s.io/csistoragecapacities" => vec![name(), o.creation_timestamp().into()],
+        "storage.k8s.io/csistoragecapacities" => vec![name(), super::kinds::created(o)],
         "storage.k8s.io/volumeattributesclasses" => vec![name(), o.str_at("/driverName").into(), age()],
         "storage.k8s.io/volumeattachments" => vec![
             name(),

@@ -7,6 +7,7 @@ mod workloads;
 pub use pod::quality_of_service;
 pub use workloads::job_selector;
 
+use crate::registry::autoscaler;
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
@@ -153,7 +154,7 @@ pub fn apply(table: &str, object: &mut Object) {
 
 /// An autoscaler in the form that knows no other measure than the CPU.
 pub fn old_autoscaler(object: &mut Object) {
-    let others = object.annotation("autoscaling.alpha.kubernetes.io/metrics").is_some();
+    let others = autoscaler::has_other_metrics(object);
     let spec = spec(object);
     set(spec, "minReplicas", 1);
     if !others {

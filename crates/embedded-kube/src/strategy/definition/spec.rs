@@ -357,8 +357,9 @@ fn webhook_url(url: &str, field: &str, problems: &mut Problems) {
     const FORM: &str = "; desired format: https://host[/path]";
     let mut bad = |detail: String, value: &str| problems.push(Problem::invalid(field, &value.into(), &detail));
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let scheme = scheme.to_ascii_lowercase();
     if scheme != "https" {
-        bad(format!("'https' is the only allowed URL scheme{FORM}"), scheme);
+        bad(format!("'https' is the only allowed URL scheme{FORM}"), &scheme);
     }
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let host = if scheme.is_empty() { "" } else { &rest[..end] };

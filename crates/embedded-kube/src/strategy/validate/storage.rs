@@ -156,8 +156,8 @@ pub fn node(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
         let (name, id, count) = (driver.get("name"), driver.get("nodeID"), driver.get("allocatable.count"));
         volumes::driver_name(&name, causes);
         id.check(&[Check::Required("")], causes);
-        if id.len() > 192 {
-            causes.push(id.invalid("must be 192 characters or less"));
+        if id.len() > 256 {
+            causes.push(id.invalid("must be 256 characters or less"));
         }
         count.check(&[Check::AtLeast(0)], causes);
         if items[..i].iter().any(|before| before.get("name").value == name.value) {

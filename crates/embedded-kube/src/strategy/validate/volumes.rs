@@ -68,29 +68,30 @@ pub fn claim(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A claim's spec with what may differ as it is in `new`: the binder fills in volume and class, a bound claim may grow.
-fn frozen_claim(claim: &Object, old: &Object, new: &Object) -> Value {
-    let mut spec = claim.0.get("spec").cloned().unwrap_or(Value::Null);
-    let Some(map) = spec.as_object_mut() else { return spec };
-    let copy = |map: &mut serde_json::Map<String, Value>, field: &str| match new.pointer(&format!("/spec/{field}")) {
-        Some(value) => drop(map.insert(field.to_owned(), value.clone())),
-        None => drop(map.remove(field)),
+/// The specs of a claim before and after, without what may differ: the binder fills in volume and class, a bound claim may grow.
+fn frozen_claims(old: &Object, new: &Object) -> (Value, Value) {
+    let spec = |claim: &Object| claim.0.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
+    let (mut was, mut is) = (spec(old), spec(new));
+    let copy = |from: &serde_json::Map<String, Value>, to: &mut serde_json::Map<String, Value>, field: &str| match from.get(field) {
+        Some(value) => drop(to.insert(field.to_owned(), value.clone())),
+        None => drop(to.remove(field)),
     };
-    for field in ["volumeName", "storageClassName"] {
-        if old.pointer(&format!("/spec/{field}")).is_none_or(|v| v == "" && field == "volumeName") {
-            copy(map, field);
-        }
+    if old.str_at("/spec/volumeName").is_empty() {
+        copy(&is, &mut was, "volumeName");
+    }
+    let named = old.annotation(BETA_CLASS).is_none_or(|class| new.str_at("/spec/storageClassName") == class);
+    if named && old.pointer("/spec/storageClassName").is_none() {
+        is.remove("storageClassName");
     }
     if new.str_at("/status/phase") == "Bound" {
-        copy(map, "volumeAttributesClassName");
-        let size = new.pointer("/spec/resources/requests/storage").cloned();
-        if let (Some(size), Some(requests)) = (size, map.get_mut("resources").and_then(|r| r.get_mut("requests")))
-            && let Some(requests) = requests.as_object_mut()
-        {
+        copy(&was, &mut is, "volumeAttributesClassName");
+        let size = old.pointer("/spec/resources/requests/storage").cloned();
+        let requests = is.get_mut("resources").and_then(|r| r.get_mut("requests")).and_then(Value::as_object_mut);
+        if let (Some(size), Some(requests)) = (size, requests) {
             requests.insert("storage".into(), size);
         }
     }
-    spec
+    (was.into(), is.into())
 }
 
 fn claim_changes(object: &Object, old: &Object, spec: &At<'_>, causes: &mut Vec<Cause>) {
@@ -99,7 +100,7 @@ fn claim_changes(object: &Object, old: &Object, spec: &At<'_>, causes: &mut Vec<
         let field = format!("metadata.annotations[{BETA_CLASS}]");
         causes.push(Cause::invalid(&field, &annotation(object).into(), "field is immutable"));
     }
-    let (was, is) = (frozen_claim(old, old, object), frozen_claim(object, old, object));
+    let (was, is) = frozen_claims(old, object);
     if was != is {
         let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
         let diff = gotypes::diff(&was, &is, "core/v1.PersistentVolumeClaimSpec");

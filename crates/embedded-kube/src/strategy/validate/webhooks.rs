@@ -73,8 +73,10 @@ fn client(config: &At<'_>, causes: &mut Vec<Cause>) {
 
 fn webhook_url(at: &At<'_>, causes: &mut Vec<Cause>) {
     let (scheme, rest) = at.text().split_once("://").unwrap_or(("", ""));
+    // Go knows a scheme in small letters.
+    let scheme = scheme.to_ascii_lowercase();
     if scheme != "https" {
-        causes.push(at.invalid_as(scheme, &format!("'https' is the only allowed URL scheme{FORM}")));
+        causes.push(at.invalid_as(scheme.as_str(), &format!("'https' is the only allowed URL scheme{FORM}")));
     }
     let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
