@@ -1,5 +1,6 @@
 //! `cargo xtask parity`: what the real programs and we make of the same inputs, now, in numbers one likes.
 
+mod helm;
 pub mod template;
 
 use clap::Subcommand;
@@ -9,10 +10,13 @@ use std::path::Path;
 pub enum Parity {
     /// Random templates, executed by Go's text/template and by ours
     Template(template::Args),
+    /// Every chart below a folder, rendered by the real Helm and by ours
+    Helm(helm::Args),
 }
 
 pub fn run(root: &Path, parity: &Parity) -> anyhow::Result<()> {
     match parity {
         Parity::Template(args) => template::run(root, args),
+        Parity::Helm(args) => helm::run(root, args),
     }
 }

@@ -7,6 +7,7 @@
 mod capabilities;
 pub mod chart;
 mod engine;
+pub mod log;
 mod manifests;
 mod release;
 mod render;

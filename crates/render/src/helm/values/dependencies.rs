@@ -4,13 +4,12 @@
 
 use super::Values;
 use super::tables::{Coalescing, Node, Table, find, printed, put, scalar};
-use crate::helm::HelmError;
 use crate::helm::chart::{Chart, Dependency};
+use crate::helm::{HelmError, log};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tiphys_gocompat::semver::{Constraints, Version};
-use tiphys_gocompat::text::quote;
 
 /// A dependency of the chart that is not in its `charts/` folder. Whoever renders has to put it there and load the chart again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +102,7 @@ fn tagged(run: &mut Coalescing<'_>, dependency: &Dependency, values: &Table) -> 
                 on |= *value == Value::Bool(true);
                 off |= *value == Value::Bool(false);
             }
-            _ => run.warnings.push(format!("returned non-bool value tag={} chart={}", plain(tag), plain(&dependency.name))),
+            _ => run.warnings.push(format!("returned non-bool value tag={} chart={}", log::text(tag), log::text(&dependency.name))),
         }
     }
     on || !off
@@ -116,7 +115,7 @@ fn condition(run: &mut Coalescing<'_>, dependency: &Dependency, values: &Table, 
             None => {}
             Some(Value::Bool(on)) => return Some(*on),
             Some(_) => {
-                let (condition, name) = (plain(condition), plain(&dependency.name));
+                let (condition, name) = (log::text(condition), log::text(&dependency.name));
                 run.warnings.push(format!("returned non-bool value path={condition} chart={name}"));
             }
         }
@@ -138,7 +137,7 @@ pub(super) fn import(run: &mut Coalescing<'_>, chart: &mut Chart) -> Result<(), 
             let (child, parent, missing) = match &wish {
                 Value::Object(map) => {
                     let text = |key: &str| map.get(key).map_or_else(|| "<nil>".to_owned(), printed);
-                    (text("child"), text("parent"), format!("ImportValues missing table from chart chart={}", plain(&dependency.name)))
+                    (text("child"), text("parent"), format!("ImportValues missing table from chart chart={}", log::text(&dependency.name)))
                 }
                 Value::String(name) => (format!("exports.{name}"), ".".to_owned(), "ImportValues missing table".to_owned()),
                 _ => continue,
@@ -146,7 +145,7 @@ pub(super) fn import(run: &mut Coalescing<'_>, chart: &mut Chart) -> Result<(), 
             told.push(json!({"child": child, "parent": parent}));
             match find(&values, &format!("{}.{child}", dependency.name)) {
                 Ok(table) => run.tables(&imported, &under(&parent, table), "", true, 0)?,
-                Err(why) => run.warnings.push(format!("{missing} error={}", plain(&why))),
+                Err(why) => run.warnings.push(format!("{missing} error={}", log::text(&why))),
             }
         }
         dependency.import_values = told;
@@ -169,10 +168,4 @@ fn under(path: &str, table: Table) -> Table {
         put(&outer, name, Node::Table(inner));
         outer
     })
-}
-
-/// A text in a warning, in quotes where Go's log would use them.
-fn plain(text: &str) -> String {
-    let odd = |c: char| c.is_whitespace() || c == '"' || c == '=' || !tiphys_gocompat::text::is_print(c);
-    if text.is_empty() || text.contains(odd) { quote(text) } else { text.to_owned() }
 }

@@ -1,0 +1,52 @@
+//! What Helm writes to standard error besides its error: warnings, in the form of its log.
+//!
+//! Main functions: [`line`] and [`failure`].
+
+use tiphys_gocompat::text::{is_print, quote};
+
+/// Warnings that Helm logs as such, with fields; all others it only mentions.
+const WARNINGS: [&str; 5] = [
+    "this chart is deprecated",
+    "returned non-bool value",
+    "ImportValues missing table from chart",
+    "ImportValues missing table",
+    "missing required value",
+];
+/// Failures that Helm logs before it tells them as its error.
+const LOGGED: [&str; 2] = ["release name check failed", "chart dependencies processing failed"];
+
+/// The line that Helm's log has for a warning.
+pub fn line(warning: &str) -> String {
+    let fields = |known: &&str| warning.strip_prefix(*known).filter(|rest| rest.is_empty() || rest.starts_with(' '));
+    match WARNINGS.iter().find_map(|known| Some((known, fields(known)?))) {
+        Some((message, fields)) => format!("level=WARN msg={}{fields}", quote(message)),
+        None => format!("level=INFO msg={}", text(warning)),
+    }
+}
+
+/// The line that Helm's log has for what it also tells as its error, if there is one.
+pub fn failure(error: &str) -> Option<String> {
+    let (message, why) = LOGGED.iter().find_map(|known| Some((known, error.strip_prefix(*known)?.strip_prefix(": ")?)))?;
+    Some(format!("level=ERROR msg={} error={}", quote(message), text(why)))
+}
+
+/// A text, in quotes where Go's log would use them.
+pub(super) fn text(text: &str) -> String {
+    let odd = |c: char| c.is_whitespace() || c == '"' || c == '=' || !is_print(c);
+    if text.is_empty() || text.contains(odd) { quote(text) } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_look_as_in_helms_log() {
+        assert_eq!(line("this chart is deprecated"), "level=WARN msg=\"this chart is deprecated\"");
+        assert_eq!(line("returned non-bool value path=b chart=s"), "level=WARN msg=\"returned non-bool value\" path=b chart=s");
+        assert_eq!(line("warning: skipped \"x\""), "level=INFO msg=\"warning: skipped \\\"x\\\"\"");
+        let error = "release name check failed: release name \"A\": no";
+        assert_eq!(failure(error).as_deref(), Some("level=ERROR msg=\"release name check failed\" error=\"release name \\\"A\\\": no\""));
+        assert_eq!(failure("library charts are not installable"), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! `cargo xtask parity helm DIR`: every chart below a folder, rendered by the real Helm and by ours.
+//!
+//! Main function: [`run`]. [`collection`] finds charts and puts their dependencies in place, [`real`] asks Helm (and remembers its answers),
+//! [`ours`] renders in process, [`compare`] says what is the same, [`report`] tells. Nothing is fetched.
+
+mod collection;
+mod compare;
+mod ours;
+mod real;
+mod report;
+
+use anyhow::bail;
+use collection::{Collection, Prepared};
+use compare::Verdict;
+use report::Report;
+use std::path::{Path, PathBuf};
+
+/// How often Helm is asked when we say something else: what varies by chance has to be seen varying.
+const MOST_RUNS: usize = 8;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// A folder with charts, at any depth
+    dir: PathBuf,
+    /// Only this chart; prints what differs
+    #[arg(long, value_name = "NAME")]
+    chart: Option<String>,
+    /// The real program [default: ~/.cache/control-plane/bin/helm]
+    #[arg(long, value_name = "PROGRAM")]
+    helm: Option<PathBuf>,
+    /// Write both outputs and the difference of every render that is not identical into this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// More charts that dependencies may be taken from
+    #[arg(long, value_name = "DIR")]
+    with: Vec<PathBuf>,
+    /// Where prepared charts and Helm's answers are kept [default: target/parity-helm]
+    #[arg(long, value_name = "DIR")]
+    scratch: Option<PathBuf>,
+    /// Take what cannot be had out of Chart.yaml, and compare the rest
+    #[arg(long)]
+    without_missing: bool,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+/// What both programs are told besides the values files.
+#[derive(clap::Args, Clone, Default)]
+pub struct Flags {
+    /// `--set` for every render
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// With the manifests of crds/
+    #[arg(long)]
+    include_crds: bool,
+    /// As an upgrade
+    #[arg(long)]
+    is_upgrade: bool,
+    /// Into this namespace
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    namespace: String,
+    /// For this version of Kubernetes
+    #[arg(long, value_name = "VERSION")]
+    kube_version: Option<String>,
+}
+
+/// One render.
+pub struct Case {
+    /// The chart, and the values file if there is one.
+    name: String,
+    chart: PathBuf,
+    /// Inside the chart.
+    values: Option<String>,
+}
+
+/// What a program said.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Answer {
+    success: bool,
+    stdout: String,
+    stderr: String,
+}
+
+impl Answer {
+    /// What it says is wrong, without warnings.
+    fn error(&self) -> &str {
+        let at = if self.stderr.starts_with("Error: ") { Some(0) } else { self.stderr.find("\nError: ").map(|at| at + 1) };
+        self.stderr[at.unwrap_or(0)..].trim_end()
+    }
+
+    /// The lines before the error, sorted: Helm goes through maps.
+    fn warnings(&self) -> Vec<&str> {
+        let end = if self.success { self.stderr.len() } else { self.stderr.len() - self.error().len() };
+        let mut lines: Vec<&str> = self.stderr[..end].lines().filter(|line| !line.trim().is_empty()).collect();
+        lines.sort_unstable();
+        lines
+    }
+}
+
+pub fn run(root: &Path, args: &Args) -> anyhow::Result<()> {
+    let scratch = args.scratch.clone().unwrap_or_else(|| root.join("target/parity-helm"));
+    let helm = real::Helm::new(args.helm.clone(), &scratch)?;
+    let mut collection = Collection::find(&args.dir, &args.with, &scratch, args.without_missing)?;
+    let names: Vec<String> = collection.names().filter(|name| args.chart.as_ref().is_none_or(|wanted| wanted == name)).collect();
+    if names.is_empty() {
+        bail!("no chart {} below {}", args.chart.as_deref().unwrap_or("(Chart.yaml)"), args.dir.display());
+    }
+    let mut report = Report::new(args.out.clone(), args.chart.is_some())?;
+    let mut cases = Vec::new();
+    for name in names {
+        match collection.prepare(&name, &helm)? {
+            Prepared::Ready(chart) => cases.extend(collection::cases(&name, &chart)?),
+            Prepared::Missing(what) => report.not_comparable(&name, &what),
+        }
+    }
+    // All first runs before all second ones, so that times, too, have time to differ.
+    for wanted in 1..=2 {
+        for case in &cases {
+            helm.answers(case, &args.flags, wanted)?;
+        }
+    }
+    for case in &cases {
+        let ours = ours::answer(case, &args.flags);
+        let mut runs = helm.answers(case, &args.flags, 2)?;
+        let mut verdict = compare::judge(&runs, &ours);
+        while !verdict.is_good() && runs.len() < MOST_RUNS && compare::vary(&runs) {
+            runs = helm.answers(case, &args.flags, runs.len() + 1)?;
+            verdict = compare::judge(&runs, &ours);
+        }
+        report.render(case, &runs, &ours, &verdict)?;
+    }
+    report.finish()
+}
+
+impl Verdict {
+    fn is_good(&self) -> bool {
+        matches!(self, Self::Identical | Self::SameFailure)
+    }
+}
