@@ -11,7 +11,7 @@ pub enum Parity {
     /// Random templates, executed by Go's text/template and by ours
     Template(template::Args),
     /// Every chart below a folder, rendered by the real Helm and by ours
-    Helm(helm::Args),
+    Helm(Box<helm::Args>),
 }
 
 pub fn run(root: &Path, parity: &Parity) -> anyhow::Result<()> {

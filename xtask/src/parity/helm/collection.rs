@@ -4,12 +4,12 @@
 
 use super::{Case, real::Helm};
 use anyhow::Context;
+use serde_json::Value;
 use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
-use serde_json::Value;
 use tiphys_gocompat::{
     semver::{Constraints, Version},
     yaml::{self, Duplicates},
@@ -148,13 +148,13 @@ pub fn cases(name: &str, chart: &Path) -> anyhow::Result<Vec<Case>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(chart.join("ci")).into_iter().flatten() {
         let path = entry?.path();
-        let text = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_file() && (text.ends_with(".yaml") || text.ends_with(".yml")) {
-            files.push(format!("ci/{text}"));
+        if path.is_file() && path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+            files.push(Path::new("ci").join(path.file_name().unwrap_or_default()));
         }
     }
     files.sort();
-    cases.extend(files.into_iter().map(|file| Case { name: format!("{name} {file}"), chart: chart.to_owned(), values: Some(file) }));
+    let case = |file: PathBuf| Case { name: format!("{name} {}", file.display()), chart: chart.to_owned(), values: Some(file) };
+    cases.extend(files.into_iter().map(case));
     Ok(cases)
 }
 
@@ -174,7 +174,7 @@ fn chart_folders(dir: &Path, depth: usize) -> anyhow::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-fn load(folder: &Path) -> Option<Chart> {
+pub fn load(folder: &Path) -> Option<Chart> {
     let files = read_folder(folder).ok()?;
     Chart::from_folder(&files, "", &Limits::default()).ok().map(|loaded| loaded.chart)
 }

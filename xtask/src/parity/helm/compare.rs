@@ -23,15 +23,8 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    pub const ALL: [Self; 7] = [
-        Self::Identical,
-        Self::SameFailure,
-        Self::Equal,
-        Self::Different,
-        Self::OtherFailure,
-        Self::OursFails,
-        Self::OnlyRealFails,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Identical, Self::SameFailure, Self::Equal, Self::Different, Self::OtherFailure, Self::OursFails, Self::OnlyRealFails];
 
     pub fn words(self) -> &'static str {
         match self {
@@ -44,11 +37,6 @@ impl Verdict {
             Self::OnlyRealFails => "only Helm fails",
         }
     }
-}
-
-/// Whether the real program says the same each time.
-pub fn vary(runs: &[Answer]) -> bool {
-    runs.iter().any(|run| (run.success, &run.stdout, run.error()) != (runs[0].success, &runs[0].stdout, runs[0].error()))
 }
 
 pub fn judge(runs: &[Answer], ours: &Answer) -> Verdict {

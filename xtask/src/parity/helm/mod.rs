@@ -1,13 +1,14 @@
 //! `cargo xtask parity helm DIR`: every chart below a folder, rendered by the real Helm and by ours.
 //!
 //! Main function: [`run`]. [`collection`] finds charts and puts their dependencies in place, [`real`] asks Helm (and remembers its answers),
-//! [`ours`] renders in process, [`compare`] says what is the same, [`report`] tells. Nothing is fetched.
+//! [`ours`] renders in process, [`compare`] says what is the same, [`report`] tells; [`variants`] makes more values. Nothing is fetched.
 
 mod collection;
 mod compare;
 mod ours;
 mod real;
 mod report;
+mod variants;
 
 use anyhow::bail;
 use collection::{Collection, Prepared};
@@ -40,6 +41,15 @@ pub struct Args {
     /// Take what cannot be had out of Chart.yaml, and compare the rest
     #[arg(long)]
     without_missing: bool,
+    /// So many more renders of every chart, with values changed by chance
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    variants: u64,
+    /// Another seed, other values
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Leave out the renders with the defaults and with the files of ci/
+    #[arg(long)]
+    only_variants: bool,
     #[command(flatten)]
     flags: Flags,
 }
@@ -69,8 +79,8 @@ pub struct Case {
     /// The chart, and the values file if there is one.
     name: String,
     chart: PathBuf,
-    /// Inside the chart.
-    values: Option<String>,
+    /// Inside the chart, or anywhere.
+    values: Option<PathBuf>,
 }
 
 /// What a program said.
@@ -82,16 +92,19 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What it says is wrong, without warnings.
-    fn error(&self) -> &str {
+    /// What stands before the error, and the error.
+    fn parts(&self) -> (&str, &str) {
         let at = if self.stderr.starts_with("Error: ") { Some(0) } else { self.stderr.find("\nError: ").map(|at| at + 1) };
-        self.stderr[at.unwrap_or(0)..].trim_end()
+        self.stderr.split_at(at.unwrap_or(if self.success { self.stderr.len() } else { 0 }))
     }
 
-    /// The lines before the error, sorted: Helm goes through maps.
+    fn error(&self) -> &str {
+        self.parts().1.trim_end()
+    }
+
+    /// Sorted: Helm goes through maps.
     fn warnings(&self) -> Vec<&str> {
-        let end = if self.success { self.stderr.len() } else { self.stderr.len() - self.error().len() };
-        let mut lines: Vec<&str> = self.stderr[..end].lines().filter(|line| !line.trim().is_empty()).collect();
+        let mut lines: Vec<&str> = self.parts().0.lines().filter(|line| !line.trim().is_empty()).collect();
         lines.sort_unstable();
         lines
     }
@@ -109,7 +122,12 @@ pub fn run(root: &Path, args: &Args) -> anyhow::Result<()> {
     let mut cases = Vec::new();
     for name in names {
         match collection.prepare(&name, &helm)? {
-            Prepared::Ready(chart) => cases.extend(collection::cases(&name, &chart)?),
+            Prepared::Ready(chart) => {
+                if !args.only_variants {
+                    cases.extend(collection::cases(&name, &chart)?);
+                }
+                cases.extend(variants::variants(&name, &chart, &scratch.join("values"), args.variants, args.seed)?);
+            }
             Prepared::Missing(what) => report.not_comparable(&name, &what),
         }
     }
@@ -123,7 +141,7 @@ pub fn run(root: &Path, args: &Args) -> anyhow::Result<()> {
         let ours = ours::answer(case, &args.flags);
         let mut runs = helm.answers(case, &args.flags, 2)?;
         let mut verdict = compare::judge(&runs, &ours);
-        while !verdict.is_good() && runs.len() < MOST_RUNS && compare::vary(&runs) {
+        while !verdict.is_good() && runs.len() < MOST_RUNS {
             runs = helm.answers(case, &args.flags, runs.len() + 1)?;
             verdict = compare::judge(&runs, &ours);
         }

@@ -4,11 +4,14 @@
 
 use super::{Answer, Case, Flags, collection::read_folder};
 use std::{
+    fs,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 use tiphys_render::helm::{
-    HelmError, KubeVersion, Limits, PrintOptions, RenderOptions, Sources, chart::Chart, render_chart,
+    HelmError, KubeVersion, Limits, PrintOptions, RenderOptions, Sources,
+    chart::Chart,
+    log, render_chart,
     values::{Settings, user_values},
 };
 
@@ -16,10 +19,11 @@ pub fn answer(case: &Case, flags: &Flags) -> Answer {
     let mut warnings = Vec::new();
     let rendered = catch_unwind(AssertUnwindSafe(|| render(case, flags, &mut warnings)));
     let result = rendered.unwrap_or_else(|_| Err("panicked".to_owned()));
-    let mut stderr: String = warnings.iter().map(|line| format!("{line}\n")).collect();
+    let mut stderr: String = warnings.iter().map(|warning| log::line(warning) + "\n").collect();
     let (success, stdout) = match result {
         Ok(text) => (true, text),
         Err(why) => {
+            stderr.extend(log::failure(&why).map(|line| line + "\n"));
             stderr.push_str(&format!("Error: {why}\n"));
             (false, String::new())
         }
@@ -31,8 +35,12 @@ fn render(case: &Case, flags: &Flags, warnings: &mut Vec<String>) -> Result<Stri
     let limits = Limits::default();
     let files = read_folder(&case.chart).map_err(|e| e.to_string())?;
     let plain = |e: HelmError| e.to_string();
-    let named = case.values.iter().map(|name| (name.clone(), files.0.get(name).cloned().unwrap_or_default()));
-    let settings = Settings { files: named.collect(), set: flags.set.clone(), ..Settings::default() };
+    let mut named = Vec::new();
+    if let Some(name) = &case.values {
+        let content = fs::read(case.chart.join(name)).map_err(|e| e.to_string())?;
+        named.push((name.to_string_lossy().into_owned(), content));
+    }
+    let settings = Settings { files: named, set: flags.set.clone(), ..Settings::default() };
     let user = user_values(&settings, &|_| Err("no files here".to_owned()), &limits).map_err(plain)?;
     let loaded = Chart::from_folder(&files, "", &limits).map_err(plain)?;
     warnings.extend(loaded.warnings);
@@ -51,7 +59,8 @@ fn render(case: &Case, flags: &Flags, warnings: &mut Vec<String>) -> Result<Stri
 /// Helm adds a hint to what fails while templates are executed and manifests are read.
 fn failure(e: &HelmError) -> String {
     let text = e.to_string();
-    let late = matches!(e, HelmError::Template(_)) || text.starts_with("YAML parse error") || text.starts_with("chart requires kubeVersion");
+    let late =
+        matches!(e, HelmError::Template(_)) || text.starts_with("YAML parse error") || text.starts_with("chart requires kubeVersion");
     if late { format!("{text}\n\nUse --debug flag to render out invalid YAML") } else { text }
 }
 

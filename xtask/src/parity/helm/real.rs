@@ -43,7 +43,11 @@ impl Helm {
     /// At least so many answers to one render.
     pub fn answers(&self, case: &Case, flags: &Flags, wanted: usize) -> anyhow::Result<Vec<Answer>> {
         let arguments = arguments(case, flags);
-        let file = self.answers.join(format!("{}.json", self.key(&case.chart, &arguments)?));
+        let mut parts = arguments.clone();
+        if let Some(values) = &case.values {
+            parts.push(fs::read_to_string(case.chart.join(values))?);
+        }
+        let file = self.answers.join(format!("{}.json", self.key(&case.chart, &parts)?));
         let mut known: Vec<Answer> = fs::read(&file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
         if known.len() >= wanted {
             return Ok(known);
@@ -72,6 +76,7 @@ impl Helm {
         Ok(packed())
     }
 
+    /// A name for the chart's content, the version of Helm and what it is told.
     fn key(&self, chart: &Path, arguments: &[String]) -> anyhow::Result<String> {
         let mut hash = Sha256::new();
         let mut add = |bytes: &[u8]| {
@@ -89,8 +94,9 @@ impl Helm {
 }
 
 fn arguments(case: &Case, flags: &Flags) -> Vec<String> {
-    let mut arguments: Vec<String> = vec!["template".into(), "release-name".into(), ".".into(), "--namespace".into(), flags.namespace.clone()];
-    arguments.extend(case.values.iter().flat_map(|file| ["-f".to_owned(), file.clone()]));
+    let mut arguments: Vec<String> =
+        vec!["template".into(), "release-name".into(), ".".into(), "--namespace".into(), flags.namespace.clone()];
+    arguments.extend(case.values.iter().flat_map(|file| ["-f".to_owned(), file.to_string_lossy().into_owned()]));
     arguments.extend(flags.set.iter().flat_map(|line| ["--set".to_owned(), line.clone()]));
     arguments.extend(flags.kube_version.iter().flat_map(|version| ["--kube-version".to_owned(), version.clone()]));
     let switches = [(flags.include_crds, "--include-crds"), (flags.is_upgrade, "--is-upgrade")];

@@ -50,7 +50,8 @@ impl Report {
             Verdict::OtherFailure => println!("  Helm: {}\n  ours: {}", indented(real.error()), indented(ours.error())),
             _ => {}
         }
-        let difference = TextDiff::from_lines(&real.stdout, &ours.stdout).unified_diff().context_radius(3).header("Helm", "ours").to_string();
+        let difference =
+            TextDiff::from_lines(&real.stdout, &ours.stdout).unified_diff().context_radius(3).header("Helm", "ours").to_string();
         if self.show {
             println!("{difference}");
         }
