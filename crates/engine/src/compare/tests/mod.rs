@@ -4,6 +4,7 @@
 //! integrity of a source (31).
 
 mod health;
+mod pairs;
 
 use super::compare;
 use crate::{
