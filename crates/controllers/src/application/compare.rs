@@ -12,10 +12,7 @@ use tiphys_cluster::{clusters::LiveCluster, scripts::aside};
 use tiphys_engine::{
     compare::compare,
     marks, spec, track,
-    types::{
-        CompareRules, Comparison, Condition, ConditionType, Desired as Target, DryRuns, IgnoreRule, KindInfo, NamespaceMetadata,
-        ServerSideDiff,
-    },
+    types::{CompareRules, Comparison, Condition, ConditionType, Desired as Target, DryRuns, KindInfo, NamespaceMetadata, ServerSideDiff},
 };
 use tiphys_gocompat::yaml;
 use tiphys_repo::{ManifestRequest, Manifests};
@@ -195,7 +192,7 @@ pub fn rules(pass: &Pass<'_>) -> Result<CompareRules, String> {
         rules.project = spec::project_rules(project);
     }
     rules.customizations = settings.customizations.clone();
-    rules.ignore_differences = app.spec.ignore_differences.iter().map(ignore_rule).chain(rules.customizations.ignore_rules()).collect();
+    rules.ignore_differences = app.spec.ignore_differences.iter().map(Into::into).chain(rules.customizations.ignore_rules()).collect();
     rules.exclusions = settings.exclusions()?;
     rules.inclusions = settings.inclusions()?;
     rules.ignore_status = settings.ignore_status();
@@ -209,18 +206,6 @@ pub fn rules(pass: &Pass<'_>) -> Result<CompareRules, String> {
         NamespaceMetadata { labels: wanted.labels.clone(), annotations: wanted.annotations.clone(), changed: synced != Some(wanted) }
     });
     Ok(rules)
-}
-
-fn ignore_rule(rule: &tiphys_api::resource::ResourceIgnoreDifferences) -> IgnoreRule {
-    IgnoreRule {
-        group: rule.group.clone(),
-        kind: rule.kind.clone(),
-        name: rule.name.clone(),
-        namespace: rule.namespace.clone(),
-        json_pointers: rule.json_pointers.clone(),
-        jq_path_expressions: rule.jq_path_expressions.clone(),
-        managed_fields_managers: rule.managed_fields_managers.clone(),
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! From rendered objects to comparable ones: [`targets`] for what Git wants as a whole, [`object`] for one object before it is compared.
 
+mod endpoints;
 pub mod object;
 pub mod secret;
 pub mod targets;

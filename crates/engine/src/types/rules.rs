@@ -126,6 +126,20 @@ pub struct IgnoreRule {
     pub managed_fields_managers: Vec<String>,
 }
 
+impl From<&tiphys_api::resource::ResourceIgnoreDifferences> for IgnoreRule {
+    fn from(rule: &tiphys_api::resource::ResourceIgnoreDifferences) -> Self {
+        Self {
+            group: rule.group.clone(),
+            kind: rule.kind.clone(),
+            name: rule.name.clone(),
+            namespace: rule.namespace.clone(),
+            json_pointers: rule.json_pointers.clone(),
+            jq_path_expressions: rule.jq_path_expressions.clone(),
+            managed_fields_managers: rule.managed_fields_managers.clone(),
+        }
+    }
+}
+
 /// An entry of `resource.exclusions` or `resource.inclusions`; an empty list matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

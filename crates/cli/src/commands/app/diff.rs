@@ -139,21 +139,6 @@ fn tracking(app: &Application, settings: &Settings) -> Tracking {
     }
 }
 
-fn ignore_rules(app: &Application) -> Vec<IgnoreRule> {
-    let rules = app.spec.ignore_differences.iter();
-    rules
-        .map(|r| IgnoreRule {
-            group: r.group.clone(),
-            kind: r.kind.clone(),
-            name: r.name.clone(),
-            namespace: r.namespace.clone(),
-            json_pointers: r.json_pointers.clone(),
-            jq_path_expressions: r.jq_path_expressions.clone(),
-            managed_fields_managers: r.managed_fields_managers.clone(),
-        })
-        .collect()
-}
-
 /// Compares rendered objects with the live ones that the server knows of.
 fn compare(app: &Application, resources: &[ResourceDiff], rendered: Vec<Value>, tracking: &Tracking) -> Result<Vec<Pair>, Failure> {
     let parse = |value: Value| Object::from_value(value).map_err(|e| Failure::error(format!("the server sent a manifest: {e}")));
@@ -170,7 +155,7 @@ fn compare(app: &Application, resources: &[ResourceDiff], rendered: Vec<Value>, 
         }
     }
     let namespace = &app.spec.destination.namespace;
-    let rules = ignore_rules(app);
+    let rules = app.spec.ignore_differences.iter().map(IgnoreRule::from).collect::<Vec<_>>();
     let options = Options { ignore: &rules, ..Default::default() };
     let mut pairs = Vec::new();
     for value in rendered {
