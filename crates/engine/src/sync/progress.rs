@@ -244,10 +244,6 @@ impl Progress {
             notes.marks.into_iter().filter(|(key, _)| matters.contains(key) || !recorded.contains(key)).take(MAX_STORED_MARKS).collect();
         serde_json::to_string(&notes).expect("notes are strings, numbers and maps of them")
     }
-
-    pub fn result(&self, key: &StepKey) -> Option<&ResourceResult> {
-        self.results.iter().find(|r| r.step_key() == *key)
-    }
 }
 
 fn is_zero(n: &u64) -> bool {

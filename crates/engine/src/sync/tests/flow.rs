@@ -201,3 +201,10 @@ fn fact_60_a_sync_that_is_stopped_between_waves_ends_its_hooks_and_runs_no_other
     assert_eq!(says(&sim.run()), "Failed: Operation terminated");
     assert_eq!(sim.wet_log(), ["apply c", "run hook running", "remove finalizer of running", "delete hook running"]);
 }
+
+#[test]
+fn a_sync_of_one_wave_does_not_wait_for_health() {
+    let mut sim = Sim::new(vec![make("Deployment", "a"), make("Deployment", "b")]).healthy("a", &[Progressing]);
+    assert_eq!(says(&sim.run()), "Succeeded: successfully synced (all tasks run)");
+    assert_eq!(sim.result("a"), "Synced Running deployment/a created");
+}

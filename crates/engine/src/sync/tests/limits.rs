@@ -27,6 +27,17 @@ fn a_wave_that_takes_too_long_fails_the_sync() {
 }
 
 #[test]
+fn a_wave_is_over_when_its_time_is() {
+    let mut sim = two_waves();
+    let waiting = sim.run_to_wait();
+    sim.pass(Duration::from_secs(60) - Duration::from_millis(1));
+    assert_eq!(sim.decide().wake_after, Some(Duration::from_millis(1)), "{waiting:?}");
+    sim.pass(Duration::from_millis(1));
+    assert_eq!(sim.run().phase, OperationPhase::Failed);
+    assert_eq!(sim.now, sim.request.started_at + Duration::from_secs(60));
+}
+
+#[test]
 fn without_a_limit_nothing_is_timed() {
     let mut sim = two_waves();
     sim.request.wave_timeout_secs = 0;

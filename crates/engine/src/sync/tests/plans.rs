@@ -293,6 +293,96 @@ fn facts_72_73_create_namespace() {
     assert_eq!(sim.plan().steps().next().expect("the namespace").action, Action::CreateNamespace { always: false });
     let managed = Sim::new(vec![make("ConfigMap", "c"), make("Namespace", NS)]).sync_options(&["CreateNamespace=true"]);
     assert_eq!(lines(&managed), ["Sync/0 Namespace app-ns", "Sync/0 ConfigMap c"]);
+    // Another namespace, something else of that name, or a kind of another group is not the destination.
+    let of_another_group = object(json!({"apiVersion": "example.com/v1", "kind": "Namespace", "metadata": {"name": NS}}));
+    for other in [make("Namespace", "other"), make("ConfigMap", NS), of_another_group] {
+        let sim = Sim::new(vec![other]).sync_options(&["CreateNamespace=true"]);
+        assert_eq!(lines(&sim)[0], "PreSync/0 Namespace app-ns");
+    }
+    let mut nowhere = Sim::new(vec![make("ConfigMap", "c")]).sync_options(&["CreateNamespace=true"]);
+    nowhere.request.dest_namespace = String::new();
+    assert_eq!(lines(&nowhere), ["Sync/0 ConfigMap c"]);
+}
+
+#[test]
+fn a_plan_as_text_says_what_is_done_and_how() {
+    let mut sim = Sim::new(vec![
+        options(make("ConfigMap", "a"), "ServerSideApply=true,Validate=false"),
+        options(make("ConfigMap", "b"), "Replace=true,Force=true,ServerSideApply=true"),
+        hook_job("j", "PostSync", "HookSucceeded"),
+        make("Widget", "w"),
+        widget_crd(),
+    ])
+    .existing(make("Pod", "gone"))
+    .existing(options(make("Pod", "kept"), "Prune=false"))
+    .existing(options(make("Pod", "asked"), "Prune=confirm"))
+    .sync_options(&["CreateNamespace=true"]);
+    sim.unknown_kinds.insert("Widget".into());
+    let text = sim.plan().to_string();
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let expected = [
+        "sync of abcdef0123456789: 9 steps",
+        "PreSync",
+        "wave 0",
+        "create     Namespace app-ns (if missing)",
+        "Sync",
+        "wave 0, after PreSync wave 0 to be healthy and complete",
+        "apply      ConfigMap app-ns/a (server-side, without validation)",
+        "replace    ConfigMap app-ns/b (force)",
+        "apply      apiextensions.k8s.io/CustomResourceDefinition widgets.example.com",
+        "ask        Pod app-ns/asked",
+        "prune      Pod app-ns/gone",
+        "keep       Pod app-ns/kept",
+        "apply      example.com/Widget app-ns/w (not checked before: its kind is not there yet)",
+        "PostSync",
+        "wave 0, after Sync wave 0 to be healthy and complete",
+        "run hook   batch/Job app-ns/j (HookSucceeded)",
+        "blocked",
+        "Pod app-ns/asked: waiting for pruning confirmation",
+        "Pod app-ns/kept: ignored (no prune)",
+    ];
+    assert_eq!(lines, expected, "{text}");
+}
+
+#[test]
+fn an_effect_as_text_is_its_verb_and_object() {
+    let mut sim = Sim::new(vec![make("Deployment", "web")]);
+    sim.turn();
+    let effects: Vec<String> = sim.decide().effects.iter().map(ToString::to_string).collect();
+    assert_eq!(effects, [format!("apply apps/Deployment/{NS}/web")]);
+}
+
+#[test]
+fn only_a_definition_with_group_and_kind_defines_a_kind() {
+    // Neither an object that looks like one, nor one without a group.
+    let mut like_one = make("ConfigMap", "like");
+    like_one.0.insert("spec".into(), json!({"group": "example.com", "names": {"kind": "Widget"}}));
+    let mut without = widget_crd();
+    without.0.insert("spec".into(), json!({"names": {"kind": "ConfigMap"}}));
+    without.set_name("configmaps");
+    let sim = Sim::new(vec![wave(like_one, 2), wave(without, 2), wave(make("Widget", "w"), 1), wave(make("ConfigMap", "c"), 1)]);
+    let expected = ["Sync/1 ConfigMap c", "Sync/1 Widget w", "Sync/2 ConfigMap like", "Sync/2 CustomResourceDefinition configmaps"];
+    assert_eq!(lines(&sim), expected);
+}
+
+#[test]
+fn several_definitions_and_namespaces_move_each_to_its_own_place() {
+    let inside = |name: &str, namespace: &str, at: i64| {
+        let mut o = wave(make("Secret", name), at);
+        o.set_namespace(namespace);
+        o
+    };
+    let sim = Sim::new(vec![
+        inside("a", "one", 1),
+        inside("b", "two", 2),
+        inside("c", "three", 3),
+        wave(make("Namespace", "three"), 9),
+        wave(make("Namespace", "two"), 8),
+        wave(make("Namespace", "one"), 7),
+    ]);
+    let expected =
+        ["Sync/1 Namespace one", "Sync/1 Secret a", "Sync/2 Namespace two", "Sync/2 Secret b", "Sync/3 Namespace three", "Sync/3 Secret c"];
+    assert_eq!(lines(&sim), expected);
 }
 
 #[test]

@@ -172,3 +172,25 @@ fn a_prune_that_was_done_but_not_recorded_is_still_reported() {
     assert_eq!(sim.result("p"), "Pruned Succeeded pruned");
     assert_eq!(sim.wet_log(), ["prune p", "apply c"]);
 }
+
+#[test]
+fn only_begun_prunes_whose_object_has_left_the_plan_are_closed() {
+    use crate::sync::{ResourceResult, ResultCode};
+    let mut sim = Sim::new(vec![wave(make("ConfigMap", "c"), 1)]).existing(make("Pod", "p"));
+    sim.turn();
+    sim.turn_unrecorded();
+    let failed = ResourceResult {
+        version: "v1".into(),
+        kind: "Pod".into(),
+        namespace: "app-ns".into(),
+        name: "left".into(),
+        status: Some(ResultCode::SyncFailed),
+        hook_phase: Some(OperationPhase::Failed),
+        ..ResourceResult::default()
+    };
+    sim.progress.results.push(failed);
+    assert_eq!(sim.result("p"), "Pruned Running pruned");
+    sim.progress = sim.decide().progress;
+    assert_eq!(sim.result("p"), "Pruned Succeeded pruned", "gone, though nobody recorded it");
+    assert_eq!(sim.result("left"), "SyncFailed Failed ");
+}

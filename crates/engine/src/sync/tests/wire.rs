@@ -2,7 +2,10 @@
 
 use super::sim::{Sim, hook_job, make, wave};
 use crate::{
-    sync::{Progress, ResourceResult, progress::DryRun},
+    sync::{
+        Progress, ResourceResult,
+        progress::{DryRun, Mark},
+    },
     types::HealthStatus::Progressing,
 };
 use serde_json::json;
@@ -30,6 +33,33 @@ fn the_annotation_round_trips() {
     assert_eq!(back, sim.progress);
     assert_eq!(back.notes.marks.keys().collect::<Vec<_>>(), ["batch/Job/app-ns/j:PreSync"]);
     assert!(text.len() < 300, "{text}");
+}
+
+/// All that marks can say, of all steps that may still ask for it.
+#[test]
+fn marks_that_may_still_matter_are_stored_whole() {
+    let result = |name: &str, status: &str, phase: &str, hook: &str| {
+        let (status, phase, hook) = (json!(status), json!(phase), json!(hook));
+        json!({"version": "v1", "kind": "Pod", "namespace": "n", "name": name, "status": status, "hookPhase": phase, "hookType": hook})
+    };
+    let results: Vec<ResourceResult> = serde_json::from_value(json!([
+        result("hook", "Synced", "Succeeded", "Sync"),
+        result("pruned", "Pruned", "Succeeded", ""),
+        result("running", "Synced", "Running", ""),
+        result("done", "Synced", "Succeeded", ""),
+    ]))
+    .expect("results");
+    let mut progress = Progress::from_results(results, "op-1");
+    let mark = Mark { uid: "u".into(), version: 3, at: 9, released: true, deleted: true, gone: true, migrated: true };
+    for name in ["hook", "pruned", "running", "done", "unrecorded"] {
+        progress.notes.marks.insert(format!("/Pod/n/{name}:Sync"), mark.clone());
+    }
+    let back = Progress::from_annotation(progress.to_results(), Some(&progress.to_annotation()), "op-1");
+    progress.notes.marks.remove("/Pod/n/done:Sync");
+    assert_eq!(back, progress);
+    progress.notes.marks.values_mut().for_each(|m| *m = Mark { at: 9, ..Mark::default() });
+    assert_eq!(Progress::from_annotation(progress.to_results(), Some(&progress.to_annotation()), "op-1"), progress);
+    assert!(progress.to_annotation().contains(r#""/Pod/n/hook:Sync":{"t":9}"#), "{}", progress.to_annotation());
 }
 
 #[test]
