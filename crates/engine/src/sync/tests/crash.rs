@@ -5,7 +5,7 @@ use super::{
     sim::{Sim, hook_job, make, wave},
 };
 use crate::{
-    sync::OperationPhase,
+    sync::{OperationPhase, Progress},
     types::HealthStatus::{Degraded, Healthy, Progressing},
 };
 use std::collections::BTreeMap;
@@ -170,6 +170,16 @@ fn a_hook_created_just_before_a_crash_is_adopted() {
     sim.restart(true);
     sim.run();
     assert_eq!(sim.wet_log(), ["run hook j", "remove finalizer of j"]);
+}
+
+#[test]
+fn a_dry_run_adopts_no_hook() {
+    let mut sim = Sim::new(vec![hook_job("j", "PreSync", "")]).healthy("j", &[Progressing]);
+    sim.run_to_wait();
+    sim.progress = Progress::new("op-1");
+    sim.request.dry_run = true;
+    sim.run();
+    assert_eq!(sim.result("j"), "Synced Succeeded j dry run");
 }
 
 #[test]

@@ -143,6 +143,54 @@ fn an_object_that_never_reaches_the_cache_is_read() {
     assert_eq!(sim.result("d"), "Synced Succeeded d is Healthy");
 }
 
+/// Runs on with a cache that does not show an object, until the API server was asked for it.
+fn until_read(sim: &mut Sim, name: &str) {
+    for _ in 0..20 {
+        sim.unseen.insert(name.into());
+        let decision = sim.turn();
+        if sim.log.contains(&format!("read {name}")) {
+            return;
+        }
+        if decision.effects.is_empty() {
+            sim.idle(&decision);
+        }
+    }
+    panic!("nobody asked: {:?}", sim.log);
+}
+
+#[test]
+fn a_read_that_fails_says_nothing_of_the_resource() {
+    let mut sim = Sim::new(vec![make("Deployment", "d"), wave(make("ConfigMap", "c"), 1)]).error("read d", "timeout");
+    until_read(&mut sim, "d");
+    assert_eq!(sim.result("d"), "Synced Running deployment/d created");
+    sim.unseen.insert("d".into());
+    let waiting = sim.turn();
+    assert_eq!((says(&waiting), waiting.effects.len()), ("Running: waiting for healthy state of apps/Deployment/d".into(), 0));
+    assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+}
+
+#[test]
+fn a_hook_that_only_the_api_server_shows_is_ours() {
+    let mut sim = Sim::new(vec![hook_job("j", "PreSync", ""), make("ConfigMap", "c")]).healthy("j", &[Progressing]);
+    sim.turn();
+    sim.turn();
+    until_read(&mut sim, "j");
+    assert_eq!(sim.result("j"), "Synced Running j is Progressing");
+    assert_eq!(sim.healthy("j", &[Healthy]).run().phase, OperationPhase::Succeeded);
+}
+
+#[test]
+fn a_resource_that_somebody_made_anew_is_still_the_resource() {
+    let mut sim = Sim::new(vec![make("Deployment", "d"), wave(make("ConfigMap", "c"), 1)]);
+    while !sim.log.contains(&"apply d".to_owned()) {
+        sim.turn();
+    }
+    let other = sim.world.remove(&make("Deployment", "d").key()).expect("it was applied");
+    sim.put(other);
+    until_read(&mut sim, "d");
+    assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+}
+
 #[test]
 fn an_older_view_of_a_resource_is_not_taken_for_the_new_one() {
     // The cache still shows the healthy Deployment from before the apply.

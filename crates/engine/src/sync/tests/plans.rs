@@ -355,13 +355,15 @@ fn an_effect_as_text_is_its_verb_and_object() {
 #[test]
 fn only_a_definition_with_group_and_kind_defines_a_kind() {
     // Neither an object that looks like one, nor one without a group.
-    let mut like_one = make("ConfigMap", "like");
-    like_one.0.insert("spec".into(), json!({"group": "example.com", "names": {"kind": "Widget"}}));
+    let mut like_one = widget_crd();
+    like_one.0.insert("apiVersion".into(), "example.org/v1".into());
+    like_one.set_name("like");
     let mut without = widget_crd();
     without.0.insert("spec".into(), json!({"names": {"kind": "ConfigMap"}}));
     without.set_name("configmaps");
     let sim = Sim::new(vec![wave(like_one, 2), wave(without, 2), wave(make("Widget", "w"), 1), wave(make("ConfigMap", "c"), 1)]);
-    let expected = ["Sync/1 ConfigMap c", "Sync/1 Widget w", "Sync/2 ConfigMap like", "Sync/2 CustomResourceDefinition configmaps"];
+    let expected =
+        ["Sync/1 ConfigMap c", "Sync/1 Widget w", "Sync/2 CustomResourceDefinition configmaps", "Sync/2 CustomResourceDefinition like"];
     assert_eq!(lines(&sim), expected);
 }
 
