@@ -211,6 +211,29 @@ mod tests {
     }
 
     #[test]
+    fn a_window_is_open_after_its_first_instant_and_before_its_last() {
+        let (night, lunch) = (window(NIGHT), window(LUNCH));
+        let windows = Windows(vec![&night, &lunch]);
+        let kinds = |now: Timestamp| windows.active(now).expect("readable").iter().map(|w| w.kind.as_str()).collect::<Vec<_>>();
+        let instant = SignedDuration::from_millis(1);
+        assert_eq!((kinds(at("12:00")), kinds(at("12:00") + instant)), (vec![], vec!["deny"]));
+        assert_eq!((kinds(at("13:00") - instant), kinds(at("13:00"))), (vec!["deny"], vec![]));
+        assert_eq!(kinds(at("22:30")), ["allow"]);
+        let until = windows.wait(at("11:00"));
+        assert_eq!(until, Some(Duration::from_hours(1) + Duration::from_millis(1)), "just after it opens");
+        assert_eq!(Windows::default().wait(at("11:00")), None);
+    }
+
+    #[test]
+    fn a_description_has_a_limit() {
+        let mut long = window(LUNCH);
+        long.description = "x".repeat(255);
+        assert_eq!(check(&long), Ok(()));
+        long.description.push('x');
+        assert_eq!(check(&long), Err("description must not exceed 255 characters".to_owned()));
+    }
+
+    #[test]
     fn a_window_that_cannot_be_read_bars_everything_and_is_named() {
         let table = [
             ("deny | @daily | 1h", "cannot parse schedule '@daily': parser does not accept descriptors: @daily"),
