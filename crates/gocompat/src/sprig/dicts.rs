@@ -109,7 +109,8 @@ fn merge(into: &Map, from: &Map, overwrite: bool, call: &Call<'_>, depth: usize)
             }
             continue;
         }
-        if let (Value::Map(from), Some(Value::Map(below))) = (&new, &old) {
+        let below = old.as_ref().map(Value::underlying);
+        if let (Value::Map(from), Some(Value::Map(below))) = (new.underlying().as_ref(), below.as_deref()) {
             if !below.is_nil() || from.is_nil() {
                 merge(below, from, overwrite, call, depth + 1)?;
             }
@@ -157,8 +158,12 @@ fn copy(value: &Value, call: &Call<'_>, depth: usize) -> Out {
             }
             Ok(copied.into())
         }
-        // Go copies no more than exported fields, and a version has none.
-        other => Ok(super::versions::blank(other).unwrap_or_else(|| other.clone())),
+        Value::Object(object) => match object.underlying() {
+            Some(content) => Ok(object.over(copy(&content, call, depth + 1)?).unwrap_or_else(|| value.clone())),
+            // Go copies no more than exported fields, and a version has none.
+            None => Ok(super::versions::blank(value).unwrap_or_else(|| value.clone())),
+        },
+        other => Ok(other.clone()),
     }
 }
 

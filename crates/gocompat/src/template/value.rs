@@ -38,6 +38,11 @@ pub trait Object {
         None
     }
 
+    /// A value of the same defined type over other content, for what copies it.
+    fn over(&self, _content: Value) -> Option<Value> {
+        None
+    }
+
     /// The exported fields of a struct, in order.
     fn fields(&self) -> Vec<(&'static str, Value)> {
         Vec::new()

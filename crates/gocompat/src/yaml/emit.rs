@@ -1,16 +1,34 @@
-//! Prints a value as `sigs.k8s.io/yaml` does: block style, go-yaml's key order, quoting, literal blocks and folding at 80 columns.
+//! Prints a value as `sigs.k8s.io/yaml` does: block style, go-yaml's key order, quoting, literal blocks and folding at 80 columns; or as
+//! go-yaml v3 does with an indentation of two.
 
 use super::resolve::{self, Scalar};
 use serde_json::{Map, Number, Value};
 use std::cmp::Ordering;
 
 const BEST_WIDTH: usize = 80;
+
+/// Which emitter is followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    V2,
+    /// Lists in maps are indented, nothing is folded, tabs are allowed in blocks, and a float is written as one.
+    V3,
+}
 /// A key longer than this (in bytes) is printed with an explicit `?`.
 const SIMPLE_KEY: usize = 128;
 
 /// The YAML text of a value, with a newline at its end.
 pub fn to_string(value: &Value) -> String {
-    let mut emitter = Emitter { out: String::new(), column: 0, indent: -1, whitespace: true, indention: true };
+    written(value, Form::V2)
+}
+
+/// The same as go-yaml v3 prints it without going through JSON.
+pub fn to_string_v3(value: &Value) -> String {
+    written(value, Form::V3)
+}
+
+fn written(value: &Value, form: Form) -> String {
+    let mut emitter = Emitter { form, out: String::new(), column: 0, indent: -1, whitespace: true, indention: true };
     emitter.node(value, false);
     emitter.indent = -1;
     emitter.write_indent();
@@ -18,6 +36,7 @@ pub fn to_string(value: &Value) -> String {
 }
 
 struct Emitter {
+    form: Form,
     out: String,
     column: usize,
     /// -1 outside of every collection.
@@ -72,7 +91,7 @@ impl Emitter {
         match value {
             Value::Null => self.plain_text("null"),
             Value::Bool(b) => self.plain_text(if *b { "true" } else { "false" }),
-            Value::Number(n) => self.plain_text(&number(n)),
+            Value::Number(n) => self.plain_text(&number(n, self.form)),
             Value::String(s) => self.string(s, false),
             Value::Array(items) if items.is_empty() => {
                 self.indicator("[", true, true, false);
@@ -89,7 +108,7 @@ impl Emitter {
 
     fn list(&mut self, items: &[Value], in_map: bool) {
         let outer = self.indent;
-        let indentless = in_map && !self.indention && self.indent >= 0;
+        let indentless = in_map && !self.indention && self.indent >= 0 && self.form == Form::V2;
         if !indentless {
             self.indent = self.deeper(false);
         }
@@ -104,10 +123,10 @@ impl Emitter {
     fn map(&mut self, map: &Map<String, Value>) {
         let outer = self.indent;
         self.indent = self.deeper(false);
-        for key in sorted(map.keys().collect()) {
+        for key in sorted(map.keys().collect(), self.form) {
             let Some(value) = map.get(key) else { continue };
             self.write_indent();
-            if key.len() <= SIMPLE_KEY && !Analysis::of(key).line_breaks {
+            if key.len() <= SIMPLE_KEY && !Analysis::of(key, self.form).line_breaks {
                 self.string(key, true);
                 self.indicator(":", false, false, false);
             } else {
@@ -134,19 +153,20 @@ impl Emitter {
     fn string(&mut self, text: &str, simple_key: bool) {
         let outer = self.indent;
         self.indent = self.deeper(true);
-        let analysis = Analysis::of(text);
+        let analysis = Analysis::of(text, self.form);
         let is_string = matches!(resolve::plain(text), Scalar::Str(_)) && !resolve::is_base60(text);
+        let fold = !simple_key && self.form == Form::V2;
         let multiline_key = simple_key && analysis.line_breaks;
         if text.contains('\n') && analysis.block_allowed && !simple_key {
             self.literal(text);
         } else if text.contains('\n') || !is_string || multiline_key {
-            self.double_quoted(text, !simple_key);
+            self.double_quoted(text, fold);
         } else if analysis.plain_allowed {
-            self.plain(text, !simple_key);
+            self.plain(text, fold);
         } else if analysis.single_quoted_allowed {
-            self.single_quoted(text, !simple_key);
+            self.single_quoted(text, fold);
         } else {
-            self.double_quoted(text, !simple_key);
+            self.double_quoted(text, fold);
         }
         self.indent = outer;
     }
@@ -312,11 +332,12 @@ struct Analysis {
 }
 
 impl Analysis {
-    fn of(text: &str) -> Self {
+    fn of(text: &str, form: Form) -> Self {
         if text.is_empty() {
             return Self { line_breaks: false, plain_allowed: true, single_quoted_allowed: true, block_allowed: false };
         }
         let mut indicators = text.starts_with("---") || text.starts_with("...");
+        let tabs = form == Form::V3 && text.contains('\t');
         let (mut line_breaks, mut special, mut break_space, mut space_break) = (false, false, false, false);
         let (mut previous_space, mut previous_break, mut preceded_by_blank) = (false, false, true);
         let mut chars = text.chars().peekable();
@@ -330,7 +351,7 @@ impl Analysis {
                 '#' => preceded_by_blank,
                 _ => false,
             };
-            special |= !is_printable(c);
+            special |= !is_printable(c) && !(c == '\t' && tabs);
             let (space, line_break) = (c == ' ', is_break(c));
             break_space |= space && previous_break;
             space_break |= line_break && previous_space;
@@ -341,7 +362,7 @@ impl Analysis {
         }
         let edge = |c: Option<char>| c.is_some_and(|c| c == ' ' || is_break(c));
         let at_edges = edge(text.chars().next()) || edge(text.chars().next_back());
-        let quoted_ok = !break_space && !space_break && !special;
+        let quoted_ok = !break_space && !space_break && !special && !tabs;
         Self {
             line_breaks,
             plain_allowed: quoted_ok && !at_edges && !line_breaks && !indicators,
@@ -359,13 +380,13 @@ fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{A0}'..='\u{D7FF}' | '\u{E000}'..='\u{FEFE}' | '\u{FF00}'..='\u{FFFD}')
 }
 
-fn number(n: &Number) -> String {
+fn number(n: &Number, form: Form) -> String {
     if n.is_i64() || n.is_u64() {
         return n.to_string();
     }
     let Some(float) = n.as_f64() else { return n.to_string() };
     const TWO_64: f64 = 18_446_744_073_709_551_616.0;
-    if float.fract() == 0.0 && float.abs() < TWO_64 {
+    if form == Form::V2 && float.fract() == 0.0 && float.abs() < TWO_64 {
         let whole = format!("{float}");
         if whole.parse::<i64>().is_ok() || whole.parse::<u64>().is_ok() {
             return if whole == "-0" { "0".to_owned() } else { whole };
@@ -393,15 +414,15 @@ pub(super) fn go_shortest(scientific: &str) -> String {
 }
 
 /// Merge sort: [`natural`] is not a total order for some mixed keys, which the sort of the standard library may refuse with a panic.
-fn sorted(mut keys: Vec<&String>) -> Vec<&String> {
+fn sorted(mut keys: Vec<&String>, form: Form) -> Vec<&String> {
     if keys.len() < 2 {
         return keys;
     }
-    let right = sorted(keys.split_off(keys.len() / 2));
-    let (mut left, mut right) = (sorted(keys).into_iter().peekable(), right.into_iter().peekable());
+    let right = sorted(keys.split_off(keys.len() / 2), form);
+    let (mut left, mut right) = (sorted(keys, form).into_iter().peekable(), right.into_iter().peekable());
     let mut out = Vec::with_capacity(left.len() + right.len());
     while let (Some(l), Some(r)) = (left.peek(), right.peek()) {
-        let next = if natural(l, r) == Ordering::Greater { right.next() } else { left.next() };
+        let next = if natural(l, r, form) == Ordering::Greater { right.next() } else { left.next() };
         out.extend(next);
     }
     out.extend(left);
@@ -410,12 +431,15 @@ fn sorted(mut keys: Vec<&String>) -> Vec<&String> {
 }
 
 /// go-yaml's order of map keys: runs of digits compare as numbers, letters come after everything else.
-fn natural(a: &str, b: &str) -> Ordering {
+fn natural(a: &str, b: &str, form: Form) -> Ordering {
     let (left, right): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let Some(at) = left.iter().zip(&right).position(|(l, r)| l != r) else { return left.len().cmp(&right.len()) };
     let (l, r) = (left[at], right[at]);
+    let after_digit = form == Form::V3 && at > 0 && left[at - 1].is_numeric();
     match (l.is_alphabetic(), r.is_alphabetic()) {
         (true, true) => return l.cmp(&r),
+        (false, true) if after_digit => return Ordering::Greater,
+        (true, false) if after_digit => return Ordering::Less,
         (false, true) => return Ordering::Less,
         (true, false) => return Ordering::Greater,
         (false, false) => {}

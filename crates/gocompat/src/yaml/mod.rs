@@ -1,6 +1,6 @@
 //! YAML as `sigs.k8s.io/yaml` reads and prints it.
 //!
-//! Main functions: [`parse_documents`], [`parse_document`] and [`to_string`]. The grammar comes from `saphyr-parser`; which text is a
+//! Main functions: [`parse_documents`], [`parse_document`] and [`to_string`]; [`to_string_v3`] is what go-yaml v3 alone would print. The grammar comes from `saphyr-parser`; which text is a
 //! number, a boolean or a string, what a merge key does and how a value is printed follow go-yaml v2, because that is what every
 //! Kubernetes tool uses. It must not know what is inside a document.
 
@@ -10,7 +10,7 @@ mod repair;
 mod resolve;
 mod split;
 
-pub use emit::to_string;
+pub use emit::{to_string, to_string_v3};
 pub use split::{Chunk, decode_text, split_documents};
 
 use serde_json::Value;

@@ -108,13 +108,25 @@ impl ParsedChart {
 
     /// Renders the chart with the user's values.
     pub fn render(&self, user: &Values, options: &RenderOptions, limits: &Limits) -> Result<RenderedChart, HelmError> {
-        check_installable(&self.chart)?;
-        options.release.check()?;
-        let mut chart = self.chart.clone();
         let mut warnings = Vec::new();
+        let rendered = self.render_telling(user, options, limits, &mut warnings)?;
+        Ok(RenderedChart { warnings, ..rendered })
+    }
+
+    /// The same; what Helm warns of is in `warnings`, also when it fails in the end.
+    pub fn render_telling(
+        &self,
+        user: &Values,
+        options: &RenderOptions,
+        limits: &Limits,
+        warnings: &mut Vec<String>,
+    ) -> Result<RenderedChart, HelmError> {
+        check_installable(&self.chart)?;
+        let mut chart = self.chart.clone();
         if chart.metadata.deprecated {
             warnings.push("this chart is deprecated".to_owned());
         }
+        options.release.check()?;
         let failed = |e: HelmError| e.within("chart dependencies processing failed");
         warnings.extend(values::prepare(&mut chart, user, limits).map_err(failed)?);
         let (values, more) = values::coalesce(&chart, user, limits)?;
@@ -128,7 +140,7 @@ impl ParsedChart {
         let notes = notes(&chart, &mut files);
         let (manifests, hooks) = manifests::sort(&files, &limits.yaml)?;
         let crds = chart.crds().into_iter().map(|(path, file)| (path, file.clone())).collect();
-        Ok(RenderedChart { manifests, hooks, crds, notes, warnings })
+        Ok(RenderedChart { manifests, hooks, crds, notes, warnings: Vec::new() })
     }
 }
 

@@ -3,6 +3,7 @@
 //! Main value: [`TABLE`]. What cannot be written becomes an empty text, and what cannot be read a map or list with the error in it, unless
 //! the function's name begins with `must`; only the end of the budget is an error in every case.
 
+use serde_json::Value as Json;
 use tiphys_gocompat::sprig;
 use tiphys_gocompat::template::{Budget, Call, Error, ErrorKind, Function, LIST, List, MAP, Map, Str, Type, Value};
 use tiphys_gocompat::yaml::{self, Duplicates};
@@ -12,6 +13,7 @@ const TEXT: &[Type] = &[Type::String];
 
 pub(super) const TABLE: &[(&str, Function)] = &[
     ("toYaml", Function::new(ONE, |call| swallowed(yaml_of(call.arg(0), call.budget())))),
+    ("toYamlPretty", Function::new(ONE, |call| swallowed(emitted(call.arg(0), call.budget(), yaml::to_string_v3)))),
     ("mustToYaml", Function::new(ONE, |call| yaml_of(call.arg(0), call.budget()))),
     ("fromYaml", Function::new(TEXT, |call| as_map(read_yaml(call)))),
     ("fromYamlArray", Function::new(TEXT, |call| as_list(read_yaml(call)))),
@@ -34,7 +36,11 @@ fn swallowed(written: Result<Value, Error>) -> Result<Value, Error> {
 
 /// YAML without its last line end.
 pub(super) fn yaml_of(value: &Value, budget: &Budget) -> Result<Value, Error> {
-    let mut text = yaml::to_string(&sprig::to_json_value(value, budget)?);
+    emitted(value, budget, yaml::to_string)
+}
+
+fn emitted(value: &Value, budget: &Budget, emit: fn(&Json) -> String) -> Result<Value, Error> {
+    let mut text = emit(&sprig::to_json_value(value, budget)?);
     budget.memory(text.len())?;
     if text.ends_with('\n') {
         text.pop();
@@ -64,16 +70,16 @@ fn read_yaml(call: &Call<'_>) -> Read {
 }
 
 /// Aliases can make much out of little.
-fn charged(json: &serde_json::Value, budget: &Budget) -> Result<Value, Error> {
+fn charged(json: &Json, budget: &Budget) -> Result<Value, Error> {
     charge(budget, nodes(json))?;
     Ok(Value::from_json(json))
 }
 
-fn nodes(json: &serde_json::Value) -> usize {
+fn nodes(json: &Json) -> usize {
     match json {
-        serde_json::Value::Array(items) => 1 + items.iter().map(nodes).sum::<usize>(),
-        serde_json::Value::Object(members) => 1 + members.values().map(nodes).sum::<usize>(),
-        serde_json::Value::String(text) => 1 + text.len() / size_of::<(Str, Value)>(),
+        Json::Array(items) => 1 + items.iter().map(nodes).sum::<usize>(),
+        Json::Object(members) => 1 + members.values().map(nodes).sum::<usize>(),
+        Json::String(text) => 1 + text.len() / size_of::<(Str, Value)>(),
         _ => 1,
     }
 }

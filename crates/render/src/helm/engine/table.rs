@@ -33,6 +33,13 @@ impl Object for Table {
         Some(Value::Map(self.0.clone()))
     }
 
+    fn over(&self, content: Value) -> Option<Value> {
+        match content {
+            Value::Map(map) => Some(Self::value(map)),
+            _ => None,
+        }
+    }
+
     fn method(&self, name: &str) -> Option<&'static Function> {
         METHODS.iter().find_map(|(own, function)| (*own == name).then_some(function))
     }
