@@ -2,7 +2,7 @@
 //!
 //! Main entry points: [`yaml`] (sigs.k8s.io/yaml, both ways), [`json`] (encoding/json), [`glob`] (gobwas/glob), [`path_match`]
 //! (path.Match), [`cron`] (robfig/cron), [`duration`] (time.Duration), [`template`] (text/template), [`sprig`] (its functions in Helm),
-//! [`semver`] (Masterminds/semver) and [`strvals`] (Helm's `--set`).
+//! [`toml`] (BurntSushi/toml, both ways), [`semver`] (Masterminds/semver) and [`strvals`] (Helm's `--set`).
 //! Pure, and it knows no Kubernetes word: it must not learn what an object, a manifest or an Application is.
 
 pub mod cron;
@@ -15,4 +15,5 @@ pub mod sprig;
 pub mod strvals;
 pub mod template;
 pub mod text;
+pub mod toml;
 pub mod yaml;

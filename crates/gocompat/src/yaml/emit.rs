@@ -351,7 +351,7 @@ impl Analysis {
                 '#' => preceded_by_blank,
                 _ => false,
             };
-            special |= !is_printable(c) && !(c == '\t' && tabs);
+            special |= !(is_printable(c) || (c == '\t' && tabs));
             let (space, line_break) = (c == ' ', is_break(c));
             break_space |= space && previous_break;
             space_break |= line_break && previous_space;
@@ -392,6 +392,11 @@ fn number(n: &Number, form: Form) -> String {
             return if whole == "-0" { "0".to_owned() } else { whole };
         }
     }
+    shortest_float(float)
+}
+
+/// Go's `FormatFloat(f, 'g', -1, 64)`.
+pub(crate) fn shortest_float(float: f64) -> String {
     go_shortest(&format!("{float:e}"))
 }
 

@@ -10,6 +10,7 @@ mod repair;
 mod resolve;
 mod split;
 
+pub(crate) use emit::shortest_float;
 pub use emit::{to_string, to_string_v3};
 pub use split::{Chunk, decode_text, split_documents};
 

@@ -14,6 +14,7 @@ mod render;
 pub mod values;
 
 pub use capabilities::{Capabilities, HELM_VERSION, KubeVersion};
+pub use engine::{LooseTemplate, render_templates};
 pub use manifests::{Hook, Manifest};
 pub use release::{Release, check_name};
 pub use render::{ParsedChart, PrintOptions, RenderOptions, RenderedChart, check_installable, render_chart};

@@ -6,6 +6,7 @@
 use serde_json::Value as Json;
 use tiphys_gocompat::sprig;
 use tiphys_gocompat::template::{Budget, Call, Error, ErrorKind, Function, LIST, List, MAP, Map, Str, Type, Value};
+use tiphys_gocompat::toml;
 use tiphys_gocompat::yaml::{self, Duplicates};
 
 const ONE: &[Type] = &[Type::Any];
@@ -17,6 +18,9 @@ pub(super) const TABLE: &[(&str, Function)] = &[
     ("mustToYaml", Function::new(ONE, |call| yaml_of(call.arg(0), call.budget()))),
     ("fromYaml", Function::new(TEXT, |call| as_map(read_yaml(call)))),
     ("fromYamlArray", Function::new(TEXT, |call| as_list(read_yaml(call)))),
+    ("toToml", Function::new(ONE, to_toml)),
+    ("mustToToml", Function::new(ONE, |call| toml_of(call)?.map_err(|e| Error::function(e.to_string())))),
+    ("fromToml", Function::new(TEXT, from_toml)),
     ("fromJson", Function::new(TEXT, |call| as_map(read_json(call)))),
     ("fromJsonArray", Function::new(TEXT, |call| as_list(read_json(call)))),
 ];
@@ -91,6 +95,33 @@ fn read_json(call: &Call<'_>) -> Read {
         Ok(value) => Ok(Ok((value, ""))),
         Err(e) if e.kind() == ErrorKind::Limit => Err(e),
         Err(e) => Ok(Err(Unreadable { why: e.to_string() })),
+    }
+}
+
+fn toml_of(call: &Call<'_>) -> Result<Result<Value, toml::TomlError>, Error> {
+    let written = toml::to_string(&sprig::to_json_value(call.arg(0), call.budget())?);
+    call.budget().memory(written.as_ref().map_or(0, String::len))?;
+    Ok(written.map(Value::from))
+}
+
+/// What cannot be written becomes the reason; what is no value at all is an error even here.
+fn to_toml(call: &mut Call<'_>) -> Result<Value, Error> {
+    match toml_of(call)? {
+        Err(e) if !matches!(call.arg(0), Value::Nil) => Ok(e.to_string().into()),
+        other => other.map_err(|e| Error::function(e.to_string())),
+    }
+}
+
+fn from_toml(call: &mut Call<'_>) -> Result<Value, Error> {
+    let text = call.text(0)?;
+    call.budget().memory(text.len())?;
+    match toml::parse(&text) {
+        Ok(table) => {
+            let table = Json::Object(table);
+            charge(call.budget(), nodes(&table))?;
+            Ok(Value::from_data(&table))
+        }
+        Err(e) => Ok(Value::Map(Map::of(MAP, [(Str::from("Error"), e.to_string().into())]))),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Main values: [`TABLE`], all functions that templates know, and [`RenderHost`], what they remember during a render.
 
-use super::{ROOT, formats};
+use super::{ROOT, durations, formats};
 use crate::helm::RenderOptions;
 use std::any::Any;
 use std::collections::HashMap;
@@ -26,6 +26,7 @@ pub(super) static TABLE: LazyLock<Arc<Functions>> = LazyLock::new(|| {
     let mut functions = Functions::builtins();
     functions.extend(sprig::functions::<RenderHost>());
     functions.extend(formats::TABLE.iter().copied());
+    functions.extend(durations::TABLE.iter().copied());
     functions.extend([
         ("include", Function::running(NAMED, include)),
         ("tpl", Function::running(NAMED, tpl)),

@@ -4,6 +4,7 @@
 //! [`ParsedTemplates::render`]. It must not know what the rendered files are used for.
 
 mod capabilities;
+mod durations;
 mod error;
 mod files;
 mod formats;
@@ -78,6 +79,27 @@ impl ParsedTemplates {
         }
         Ok((rendered, host.warnings))
     }
+}
+
+/// A template on its own, with whatever its dot is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LooseTemplate {
+    pub name: String,
+    pub text: String,
+    pub base_path: String,
+    pub dot: super::values::Values,
+}
+
+/// Executes templates that belong to no chart. They know each other.
+pub fn render_templates(
+    templates: &[LooseTemplate],
+    options: &RenderOptions,
+    limits: &template::Limits,
+) -> Result<BTreeMap<String, String>, HelmError> {
+    let files: Vec<File> = templates.iter().map(|t| File { name: t.name.clone(), data: t.text.as_bytes().into() }).collect();
+    let mut renderables: Vec<Renderable<'_>> = templates.iter().zip(&files).map(|(t, file)| Renderable::loose(t, file)).collect();
+    renderables.sort_by(|a, b| order(&b.name).cmp(&order(&a.name)));
+    ParsedTemplates::default().execute(&renderables, options, limits).map(|(rendered, _)| rendered)
 }
 
 /// Deeper templates come first, and later names before earlier ones.

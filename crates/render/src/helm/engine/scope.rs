@@ -3,6 +3,7 @@
 //! Main types: [`Scopes`] and [`Renderable`]. The templates of one chart share their dot, and a subchart's values are a part of its
 //! parent's, as in Helm: what one template changes, the next one sees.
 
+use super::LooseTemplate;
 use super::table::Table;
 use super::{capabilities, files::Files};
 use crate::helm::RenderOptions;
@@ -21,7 +22,12 @@ pub struct Renderable<'c> {
     dot: Map,
 }
 
-impl Renderable<'_> {
+impl<'c> Renderable<'c> {
+    pub fn loose(template: &LooseTemplate, file: &'c File) -> Self {
+        let entries = template.dot.iter().map(|(key, value)| (Str::from(key.as_str()), Value::from_data(value)));
+        Self { name: template.name.clone(), file, base_path: template.base_path.as_str().into(), dot: Map::of(MAP, entries) }
+    }
+
     pub fn is_partial(&self) -> bool {
         self.name.rsplit('/').next().is_some_and(|base| base.starts_with('_'))
     }
