@@ -9,6 +9,7 @@ mod emit;
 mod repair;
 mod resolve;
 mod split;
+mod words;
 
 pub(crate) use emit::shortest_float;
 pub use emit::{to_string, to_string_v3};

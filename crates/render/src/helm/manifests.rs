@@ -74,6 +74,9 @@ const INSTALL_ORDER: &[&str] = &[
 const EVENTS: &[&str] =
     &["pre-install", "post-install", "pre-delete", "post-delete", "pre-upgrade", "post-upgrade", "pre-rollback", "post-rollback", "test"];
 
+/// The Go type of what Helm looks at below `metadata`, which errors show.
+const METADATA: &str = "struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }";
+
 /// What Helm looks at in a document.
 #[derive(Default)]
 struct Head {
@@ -84,14 +87,14 @@ struct Head {
 
 impl Head {
     fn read(text: &str, limits: &yaml::Limits) -> Result<Self, String> {
-        let document =
-            yaml::parse_document(text, limits, Duplicates::LastWins).map_err(|e| format!("error converting YAML to JSON: yaml: {e}"))?;
+        let unreadable = |e: yaml::YamlError| format!("error converting YAML to JSON: yaml: {}", e.go_text(text.as_bytes()));
+        let document = yaml::parse_document(text, limits, Duplicates::LastWins).map_err(unreadable)?;
         let mut head = Self::default();
         Decoder::run("util.SimpleHead", &document, |d, key, value| match key {
             "apiversion" => d.text("apiVersion", value, &mut String::new()),
             "kind" => d.text("kind", value, &mut head.kind),
             "metadata" => {
-                d.inner("metadata", "", value, |d, key, value| match key {
+                d.inner("metadata", METADATA, value, |d, key, value| match key {
                     "name" => d.text("name", value, &mut head.name),
                     "annotations" => d.pairs("annotations", value, |key, value| {
                         head.annotations.insert(key, value);

@@ -17,8 +17,7 @@ pub struct Decoder {
 impl Decoder {
     /// The fields of a document, each given to `field`. The name is the struct's, with its package.
     pub fn run(name: &'static str, value: &Value, mut field: impl FnMut(&mut Self, &str, &Value)) -> Result<(), String> {
-        let plain = name.rsplit('.').next().unwrap_or(name);
-        let mut decoder = Self { structs: vec![plain], path: Vec::new(), wrong: None };
+        let mut decoder = Self { structs: vec![plain(name)], path: Vec::new(), wrong: None };
         match value {
             Value::Null => {}
             Value::Object(map) => map.iter().for_each(|(key, value)| field(&mut decoder, &key.to_ascii_lowercase(), value)),
@@ -87,21 +86,26 @@ impl Decoder {
         }
     }
 
-    /// The fields of a struct inside a list; false for `null`.
+    /// The fields of a struct inside another, given its type; false for `null`.
     pub fn inner(&mut self, field: &'static str, name: &'static str, value: &Value, mut each: impl FnMut(&mut Self, &str, &Value)) -> bool {
         match value {
             Value::Null => return false,
             Value::Object(map) => {
-                self.structs.push(name);
+                self.structs.push(if name.starts_with("struct ") { "" } else { plain(name) });
                 self.path.push(field);
                 map.iter().for_each(|(key, value)| each(self, &key.to_ascii_lowercase(), value));
                 self.path.pop();
                 self.structs.pop();
             }
-            other => self.wrong(field, other, &format!("v2.{name}")),
+            other => self.wrong(field, other, name),
         }
         true
     }
+}
+
+/// A type without its package.
+fn plain(name: &'static str) -> &'static str {
+    name.rsplit('.').next().unwrap_or(name)
 }
 
 fn decoding(message: String) -> String {

@@ -94,7 +94,7 @@ impl Metadata {
         self.null_maintainer = false;
         for item in d.list("maintainers", value, "[]*v2.Maintainer") {
             let mut maintainer = Maintainer::default();
-            let there = d.inner("maintainers", "Maintainer", item, |d, key, value| match key {
+            let there = d.inner("maintainers", "v2.Maintainer", item, |d, key, value| match key {
                 "name" => d.text("name", value, &mut maintainer.name),
                 "email" => d.text("email", value, &mut maintainer.email),
                 "url" => d.text("url", value, &mut maintainer.url),
@@ -164,7 +164,7 @@ fn decode_dependencies(d: &mut Decoder, value: &Value) -> (Vec<Dependency>, bool
     let items = d.list("dependencies", value, "[]*v2.Dependency").iter();
     let list = items.map(|item| {
         let mut out = Dependency::default();
-        null |= !d.inner("dependencies", "Dependency", item, |d, key, value| match key {
+        null |= !d.inner("dependencies", "v2.Dependency", item, |d, key, value| match key {
             "name" => d.text("name", value, &mut out.name),
             "version" => d.text("version", value, &mut out.version),
             "repository" => d.text("repository", value, &mut out.repository),

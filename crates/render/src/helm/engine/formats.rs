@@ -16,13 +16,13 @@ pub(super) const TABLE: &[(&str, Function)] = &[
     ("toYaml", Function::new(ONE, |call| swallowed(yaml_of(call.arg(0), call.budget())))),
     ("toYamlPretty", Function::new(ONE, |call| swallowed(emitted(call.arg(0), call.budget(), yaml::to_string_v3)))),
     ("mustToYaml", Function::new(ONE, |call| yaml_of(call.arg(0), call.budget()))),
-    ("fromYaml", Function::new(TEXT, |call| as_map(read_yaml(call)))),
-    ("fromYamlArray", Function::new(TEXT, |call| as_list(read_yaml(call)))),
+    ("fromYaml", Function::new(TEXT, |call| as_map(read_yaml(call), Map::new()))),
+    ("fromYamlArray", Function::new(TEXT, |call| as_list(read_yaml(call), List::new(Vec::new())))),
     ("toToml", Function::new(ONE, to_toml)),
     ("mustToToml", Function::new(ONE, |call| toml_of(call)?.map_err(|e| Error::function(e.to_string())))),
     ("fromToml", Function::new(TEXT, from_toml)),
-    ("fromJson", Function::new(TEXT, |call| as_map(read_json(call)))),
-    ("fromJsonArray", Function::new(TEXT, |call| as_list(read_json(call)))),
+    ("fromJson", Function::new(TEXT, |call| as_map(read_json(call), Map::nil(MAP)))),
+    ("fromJsonArray", Function::new(TEXT, |call| as_list(read_json(call), List::nil(LIST)))),
 ];
 
 /// Charges for a list or map of so many elements.
@@ -52,12 +52,8 @@ fn emitted(value: &Value, budget: &Budget, emit: fn(&Json) -> String) -> Result<
     Ok(text.into())
 }
 
-/// Why a text is no value, and what would stand in front of the reason if the value were of another type.
-struct Unreadable {
-    why: String,
-}
-
-type Read = Result<Result<(Value, &'static str), Unreadable>, Error>;
+/// The value of a text and the words in front of what is wrong with its type, or why it is none.
+type Read = Result<Result<(Value, &'static str), String>, Error>;
 
 /// What sigs.k8s.io/yaml says when the YAML is fine, but not what was asked for.
 const DECODING: &str = "error unmarshaling JSON: while decoding JSON: ";
@@ -69,7 +65,7 @@ fn read_yaml(call: &Call<'_>) -> Read {
     let limits = yaml::Limits::default();
     match yaml::parse_document(text.as_bytes(), &limits, Duplicates::LastWins) {
         Ok(json) => Ok(Ok((charged(&json, call.budget())?, DECODING))),
-        Err(e) => Ok(Err(Unreadable { why: format!("error converting YAML to JSON: yaml: {e}") })),
+        Err(e) => Ok(Err(format!("error converting YAML to JSON: yaml: {}", e.go_text(text.as_bytes())))),
     }
 }
 
@@ -94,7 +90,7 @@ fn read_json(call: &Call<'_>) -> Read {
     match sprig::read_json(text.as_bytes(), call.budget()) {
         Ok(value) => Ok(Ok((value, ""))),
         Err(e) if e.kind() == ErrorKind::Limit => Err(e),
-        Err(e) => Ok(Err(Unreadable { why: e.to_string() })),
+        Err(e) => Ok(Err(e.to_string())),
     }
 }
 
@@ -125,22 +121,23 @@ fn from_toml(call: &mut Call<'_>) -> Result<Value, Error> {
     }
 }
 
-fn as_map(read: Read) -> Result<Value, Error> {
+/// A map; `null` is what stands for null.
+fn as_map(read: Read, null: Map) -> Result<Value, Error> {
     let why = match read? {
         Ok((map @ Value::Map(_), _)) => return Ok(map),
-        Ok((Value::Nil, _)) => return Ok(Value::Map(Map::nil(MAP))),
+        Ok((Value::Nil, _)) => return Ok(Value::Map(null)),
         Ok((other, prefix)) => wrong(&other, prefix, "map[string]interface {}"),
-        Err(unreadable) => unreadable.why,
+        Err(why) => why,
     };
     Ok(Value::Map(Map::of(MAP, [(Str::from("Error"), why.into())])))
 }
 
-fn as_list(read: Read) -> Result<Value, Error> {
+fn as_list(read: Read, null: List) -> Result<Value, Error> {
     let why = match read? {
         Ok((list @ Value::List(_), _)) => return Ok(list),
-        Ok((Value::Nil, _)) => return Ok(Value::List(List::nil(LIST))),
+        Ok((Value::Nil, _)) => return Ok(Value::List(null)),
         Ok((other, prefix)) => wrong(&other, prefix, "[]interface {}"),
-        Err(unreadable) => unreadable.why,
+        Err(why) => why,
     };
     Ok(Value::List(List::new(vec![why.into()])))
 }

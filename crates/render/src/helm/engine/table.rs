@@ -12,6 +12,7 @@ static METHODS: &[(&str, Function)] = &[
     ("AsMap", Function::new(&[], |call| Ok(Value::Map(held(call))))),
     ("YAML", Function::new(&[], yaml)),
     ("Table", Function::new(&[Type::String], |call| table(&held(call), &call.text(0)?).map(Table::value))),
+    ("Encode", Function::new(&[Type::Any], |_| Err(Error::function("there is nothing to write to")))),
     ("PathValue", Function::new(&[Type::String], |call| path_value(&held(call), &call.text(0)?))),
 ];
 

@@ -1,0 +1,67 @@
+//! What is wrong with a text in go-yaml's words, for those who compare them.
+//!
+//! Main function: [`YamlError::go_text`].
+
+use super::YamlError;
+
+/// Parts of our messages, what go-yaml says instead, and whether its scanner does, which counts lines from 1; its parser counts from 0.
+const WORDS: &[(&str, &str, bool)] = &[
+    ("mapping values are not allowed", "mapping values are not allowed in this context", true),
+    ("found a tab that cannot be used", "found character that cannot start any token", true),
+    ("tabs disallowed within this context", "found character that cannot start any token", true),
+    ("unexpected character: `", "found character that cannot start any token", true),
+    ("simple key expect", "could not find expected ':'", true),
+    ("found unknown escape character", "found unknown escape character", true),
+    ("found unexpected end of stream", "found unexpected end of stream", true),
+    ("expected ',' or ']'", "did not find expected ',' or ']'", false),
+    ("expected ',' or '}'", "did not find expected ',' or '}'", false),
+    ("did not find expected key", "did not find expected key", false),
+    ("did not find expected '-' indicator", "did not find expected '-' indicator", false),
+    ("did not find expected node content", "did not find expected node content", false),
+];
+
+impl YamlError {
+    /// The text as go-yaml v2 words it; what it has no words for stays as it is.
+    pub fn go_text(&self, input: &[u8]) -> String {
+        if self.message.contains("found unknown anchor") {
+            return format!("unknown anchor '{}' referenced", self.anchor(input));
+        }
+        let Some((_, words, scanner)) = WORDS.iter().find(|(ours, _, _)| self.message.contains(ours)) else { return self.to_string() };
+        // A quote that is left open is found at the end.
+        let ends = words.ends_with("end of stream");
+        let line = if ends { 1 + input.iter().filter(|b| **b == b'\n').count() } else { self.line };
+        match (line, scanner) {
+            (..=1, _) => (*words).to_owned(),
+            (line, true) => format!("line {line}: {words}"),
+            (line, false) => format!("line {}: {words}", line - 1),
+        }
+    }
+
+    /// The name behind the `*` at the place of the error.
+    fn anchor(&self, input: &[u8]) -> String {
+        let text = String::from_utf8_lossy(input);
+        let line = text.lines().nth(self.line.saturating_sub(1)).unwrap_or_default();
+        let name = line.chars().skip(self.column.saturating_sub(1)).skip_while(|c| *c == '*');
+        name.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::yaml::{Duplicates, Limits, parse_document};
+
+    #[test]
+    fn errors_have_the_words_and_lines_of_go_yaml() {
+        for (text, want) in [
+            ("a: b: c", "mapping values are not allowed in this context"),
+            ("x: 1\na: b: c", "line 2: mapping values are not allowed in this context"),
+            ("a:\n  b: 1\n c: 2", "line 2: did not find expected key"),
+            ("a: [1", "line 1: did not find expected ',' or ']'"),
+            ("a: \"x\n", "line 2: found unexpected end of stream"),
+            ("a: *x.", "unknown anchor 'x' referenced"),
+        ] {
+            let error = parse_document(text, &Limits::default(), Duplicates::LastWins).expect_err(text);
+            assert_eq!(error.go_text(text.as_bytes()), want);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+module renders
+
+go 1.26
