@@ -1,11 +1,12 @@
 //! The Go formats that users already write, read and printed as the Go libraries do, byte for byte.
 //!
 //! Main entry points: [`yaml`] (sigs.k8s.io/yaml, both ways), [`json`] (encoding/json), [`glob`] (gobwas/glob), [`path_match`]
-//! (path.Match), [`cron`] (robfig/cron), [`duration`] (time.Duration), [`template`] (text/template), [`sprig`] (its functions in Helm),
-//! [`toml`] (BurntSushi/toml, both ways), [`semver`] (Masterminds/semver) and [`strvals`] (Helm's `--set`).
+//! (path.Match), [`doublestar`] (bmatcuk/doublestar), [`cron`] (robfig/cron), [`duration`] (time.Duration), [`template`] (text/template),
+//! [`sprig`] (its functions in Helm), [`toml`] (BurntSushi/toml, both ways), [`semver`] (Masterminds/semver) and [`strvals`] (Helm's `--set`).
 //! Pure, and it knows no Kubernetes word: it must not learn what an object, a manifest or an Application is.
 
 pub mod cron;
+pub mod doublestar;
 pub mod duration;
 pub mod glob;
 pub mod json;

@@ -9,7 +9,12 @@ pub struct BadPattern;
 
 /// Whether the whole name matches. A broken pattern is an error wherever it breaks.
 pub fn matches(pattern: &str, name: &str) -> Result<bool, BadPattern> {
-    let tokens = tokens(pattern)?;
+    matches_with(pattern, name, &['^'])
+}
+
+/// The same with these characters for "not" in `[^a]`.
+pub(crate) fn matches_with(pattern: &str, name: &str, negations: &[char]) -> Result<bool, BadPattern> {
+    let tokens = tokens(pattern, negations)?;
     let name: Vec<char> = name.chars().collect();
     Ok(run(&tokens, &name))
 }
@@ -60,7 +65,7 @@ fn run(tokens: &[Token], name: &[char]) -> bool {
     }
 }
 
-fn tokens(pattern: &str) -> Result<Vec<Token>, BadPattern> {
+fn tokens(pattern: &str, negations: &[char]) -> Result<Vec<Token>, BadPattern> {
     let mut chars = pattern.chars().peekable();
     let mut tokens = Vec::new();
     while let Some(c) = chars.next() {
@@ -68,7 +73,7 @@ fn tokens(pattern: &str) -> Result<Vec<Token>, BadPattern> {
             '*' => Token::Star,
             '?' => Token::Any,
             '\\' => Token::Char(chars.next().ok_or(BadPattern)?),
-            '[' => class(&mut chars)?,
+            '[' => class(&mut chars, negations)?,
             c => Token::Char(c),
         });
     }
@@ -77,8 +82,8 @@ fn tokens(pattern: &str) -> Result<Vec<Token>, BadPattern> {
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-fn class(chars: &mut Chars<'_>) -> Result<Token, BadPattern> {
-    let negated = chars.next_if_eq(&'^').is_some();
+fn class(chars: &mut Chars<'_>, negations: &[char]) -> Result<Token, BadPattern> {
+    let negated = chars.next_if(|c| negations.contains(c)).is_some();
     let mut ranges = Vec::new();
     loop {
         if !ranges.is_empty() && chars.next_if_eq(&']').is_some() {
