@@ -304,7 +304,7 @@ async fn a_group_that_fails_does_not_hide_the_others() {
     assert_eq!(kinds.is_namespaced(&GroupKind::new("good.example", "Good")), Some(false));
     assert!(kinds.find("configmap").is_some_and(|k| k.has_subresource("status")));
     assert_eq!(kinds.failures, [("bad.example/v1".to_owned(), "nobody answers".to_owned())]);
-    assert_eq!(kinds.api_versions(), ["v1", "v1/ConfigMap"]);
+    assert_eq!(*kinds.api_versions(), ["v1".to_owned(), "v1/ConfigMap".to_owned()]);
 }
 
 #[tokio::test]

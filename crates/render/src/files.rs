@@ -91,7 +91,7 @@ impl SourceFiles for MemoryFiles {
 }
 
 /// The Application's path in the form [`SourceFiles`] wants. `..` may be used as long as the path stays inside.
-pub(crate) fn clean_app_path(path: &str) -> Result<String, RenderError> {
+pub fn clean_app_path(path: &str) -> Result<String, RenderError> {
     if path.starts_with('/') {
         return Err(RenderError::PathAbsolute(path.to_owned()));
     }

@@ -1,17 +1,22 @@
 //! From files to Kubernetes objects, with nothing but what it is given.
 //!
-//! Main function: [`render`]; files come through [`SourceFiles`]. Plain directories are rendered with Argo CD's rules; Helm, Kustomize,
-//! Jsonnet and plugins are recognised and refused by name, never rendered as nothing. Pure: no file system, network, clock or
-//! process. It must not know where the files come from or what the objects are used for.
+//! Main functions: [`prepare`] and [`render`]; files come through [`SourceFiles`]. Plain directories are rendered with Argo CD's rules and
+//! charts with Helm's; Kustomize, Jsonnet and plugins are recognised and refused by name, never rendered as nothing. Pure: no file
+//! system, network, clock or process. It must not know where the files come from or what the objects are used for.
 
+mod app;
 mod detect;
 mod directory;
 mod files;
 pub mod helm;
 mod manifest;
 
+pub use app::{
+    AppFacts, Charts, Details, Environment, HelmDetails, HelmOptions, Prepared, RenderParams, SourceSet, Surroundings, Tool, details,
+    prepare,
+};
 pub use detect::{ExplicitKind, SourceKind, detect};
-pub use files::{FileEntry, FileError, FileKind, MemoryFiles, SourceFiles};
+pub use files::{FileEntry, FileError, FileKind, MemoryFiles, SourceFiles, clean_app_path as app_folder};
 pub use manifest::{ManifestError, objects_of_text};
 
 use tiphys_apimachinery::Object;
@@ -47,16 +52,6 @@ pub struct DirectoryOptions {
     pub disable_extension_filter: bool,
 }
 
-/// What to render.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RenderParams {
-    /// Folder inside the source, `.` or empty for its root.
-    pub path: String,
-    pub directory: DirectoryOptions,
-    /// The source type when the Application names one.
-    pub explicit: Option<ExplicitKind>,
-}
-
 /// The outcome of a render. Broken files are listed in `errors` and never hide the good ones; whoever prunes must look at them first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rendered {
@@ -80,6 +75,9 @@ pub enum RenderError {
     PathNotDirectory(String),
     #[error("{0}")]
     SourceTypes(String),
+    /// The tool's own words, or Argo CD's about what was asked of it.
+    #[error("{0}")]
+    Source(String),
     #[error("{0} not supported yet")]
     Unsupported(String),
     #[error("{what} exceeds the limit of {limit}")]
@@ -88,20 +86,10 @@ pub enum RenderError {
     File(#[from] FileError),
 }
 
-/// Renders one folder.
-pub fn render(files: &dyn SourceFiles, params: &RenderParams, budget: &Budget) -> Result<Rendered, RenderError> {
-    let path = files::clean_app_path(&params.path)?;
-    match files.kind(&path)? {
-        None => return Err(RenderError::PathMissing(params.path.clone())),
-        Some(FileKind::Dir) => {}
-        Some(_) => return Err(RenderError::PathNotDirectory(params.path.clone())),
+/// Renders what was prepared. `charts` has charts that are ready, and chance and time for their templates.
+pub fn render(sources: &SourceSet<'_>, prepared: &Prepared, charts: &dyn Charts, budget: &Budget) -> Result<Rendered, RenderError> {
+    match &prepared.tool {
+        Tool::Directory(options) => directory::render(sources.files, &prepared.folder, options, budget),
+        Tool::Helm(options) => app::render(sources, &prepared.folder, options, charts, budget),
     }
-    match detect(files, &path, params.explicit)? {
-        SourceKind::Directory => directory::render(files, &path, &params.directory, budget),
-        kind => Err(RenderError::Unsupported(format!("{}: {kind} sources are", shown(&params.path)))),
-    }
-}
-
-fn shown(path: &str) -> &str {
-    if path.is_empty() { "." } else { path }
 }

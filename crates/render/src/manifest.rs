@@ -37,6 +37,16 @@ pub fn objects_of_text(file: &str, content: &[u8], budget: &Budget) -> (Vec<Obje
     (objects, errors.into_iter().map(|(_, e)| e).collect())
 }
 
+/// The objects of what a template made; everything in it must be one.
+pub(crate) fn objects_of_template(template: &str, content: &[u8], budget: &Budget) -> (Vec<Object>, Vec<ManifestError>) {
+    let mut reader = Reader { file: template, objects: Vec::new(), errors: Vec::new(), limits: budget.yaml };
+    match yaml::decode_text(content, &budget.yaml) {
+        Err(e) => reader.yaml_error(e),
+        Ok(text) => reader.yaml_file(&text),
+    }
+    (reader.objects, reader.errors.into_iter().map(|(_, e)| e).collect())
+}
+
 fn looks_like_manifest(content: &[u8]) -> bool {
     let has = |word: &str| content.windows(word.len()).any(|w| w == word.as_bytes());
     has("apiVersion:") && has("kind:") && has("metadata:")

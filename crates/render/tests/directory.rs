@@ -1,10 +1,32 @@
 //! Plain directories: which files are read, in which order, and what is refused.
 
-use std::collections::BTreeMap;
-use tiphys_render::{
-    Budget, DirectoryOptions, ExplicitKind, FileEntry, FileError, FileKind, MemoryFiles, RenderError, RenderParams, SourceFiles,
-    SourceKind, render,
+use std::{collections::BTreeMap, sync::Arc};
+use tiphys_api::source::{
+    ApplicationSource, ApplicationSourceDirectory, ApplicationSourceHelm, ApplicationSourceKustomize, ApplicationSourcePlugin,
 };
+use tiphys_gocompat::sprig;
+use tiphys_render::{
+    Budget, Charts, DirectoryOptions, FileEntry, FileError, FileKind, MemoryFiles, Prepared, RenderError, RenderParams, Rendered,
+    SourceFiles, SourceKind, SourceSet, Tool, prepare,
+};
+
+/// No chart is rendered here.
+struct NoCharts;
+
+impl Charts for NoCharts {
+    fn sources(&self) -> Arc<dyn Fn() -> sprig::Sources + Send + Sync> {
+        unreachable!("directories have no templates")
+    }
+}
+
+fn render(files: &dyn SourceFiles, params: &RenderParams, budget: &Budget) -> Result<Rendered, RenderError> {
+    let sources = SourceSet::new(files);
+    tiphys_render::render(&sources, &prepare(&sources, params)?, &NoCharts, budget)
+}
+
+fn params(path: &str) -> RenderParams {
+    RenderParams { source: ApplicationSource { path: path.to_owned(), ..Default::default() }, ..Default::default() }
+}
 
 fn cm(name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n")
@@ -16,8 +38,9 @@ fn files(paths: &[&str]) -> MemoryFiles {
 }
 
 fn names(files: &dyn SourceFiles, path: &str, directory: DirectoryOptions) -> Vec<String> {
-    let params = RenderParams { path: path.to_owned(), directory, explicit: None };
-    let rendered = render(files, &params, &Budget::default()).expect("renders");
+    let prepared =
+        Prepared { folder: prepare(&SourceSet::new(files), &params(path)).expect("prepared").folder, tool: Tool::Directory(directory) };
+    let rendered = tiphys_render::render(&SourceSet::new(files), &prepared, &NoCharts, &Budget::default()).expect("renders");
     assert_eq!(rendered.errors, [], "no errors");
     rendered.objects.iter().map(|o| o.name().to_owned()).collect()
 }
@@ -70,8 +93,7 @@ fn paths_are_refused_as_argo_cd_words_it() {
         ("app\\..\\x", "app\\..\\x: app path does not exist"),
     ];
     for (path, want) in cases {
-        let params = RenderParams { path: path.to_owned(), ..RenderParams::default() };
-        let error = render(&source, &params, &Budget::default()).expect_err(path);
+        let error = render(&source, &params(path), &Budget::default()).expect_err(path);
         assert_eq!(error.to_string(), want);
     }
     assert_eq!(names(&source, "", DirectoryOptions { recurse: true, ..Default::default() }), ["app-a-yaml"]);
@@ -79,29 +101,30 @@ fn paths_are_refused_as_argo_cd_words_it() {
 
 #[test]
 fn other_tools_are_refused_and_never_rendered_as_nothing() {
+    let plain = ApplicationSource { path: "app".to_owned(), ..Default::default() };
+    let plugin = ApplicationSource { plugin: Some(ApplicationSourcePlugin::default()), ..plain.clone() };
+    let two = ApplicationSource {
+        helm: Some(ApplicationSourceHelm::default()),
+        kustomize: Some(ApplicationSourceKustomize::default()),
+        ..plain.clone()
+    };
     let cases = [
-        ("Chart.yaml", None, "app: Helm sources are not supported yet"),
-        ("kustomization.yaml", None, "app: Kustomize sources are not supported yet"),
-        ("kustomization.yml", None, "app: Kustomize sources are not supported yet"),
-        ("Kustomization", None, "app: Kustomize sources are not supported yet"),
-        ("x.jsonnet", None, "x.jsonnet: Jsonnet files are not supported yet"),
-        ("a.yaml", Some(ExplicitKind { helm: true, ..Default::default() }), "app: Helm sources are not supported yet"),
-        ("a.yaml", Some(ExplicitKind { plugin: true, ..Default::default() }), "app: Plugin sources are not supported yet"),
-        (
-            "a.yaml",
-            Some(ExplicitKind { helm: true, kustomize: true, ..Default::default() }),
-            "multiple application sources defined: Kustomize,Helm",
-        ),
+        ("kustomization.yaml", &plain, "app: Kustomize sources are not supported yet"),
+        ("kustomization.yml", &plain, "app: Kustomize sources are not supported yet"),
+        ("Kustomization", &plain, "app: Kustomize sources are not supported yet"),
+        ("x.jsonnet", &plain, "x.jsonnet: Jsonnet files are not supported yet"),
+        ("a.yaml", &plugin, "app: Plugin sources are not supported yet"),
+        ("a.yaml", &two, "multiple application sources defined: Kustomize,Helm"),
     ];
-    for (file, explicit, want) in cases {
-        let source = files(&[&format!("app/{file}")]);
-        let params = RenderParams { path: "app".to_owned(), explicit, ..RenderParams::default() };
-        assert_eq!(render(&source, &params, &Budget::default()).expect_err(file).to_string(), want);
+    for (file, source, want) in cases {
+        let files = files(&[&format!("app/{file}")]);
+        let params = RenderParams { source: source.clone(), ..Default::default() };
+        assert_eq!(render(&files, &params, &Budget::default()).expect_err(file).to_string(), want);
     }
-    let source = files(&["app/Chart.yaml"]);
-    let explicit = Some(ExplicitKind { directory: true, ..Default::default() });
-    let params = RenderParams { path: "app".to_owned(), explicit, ..RenderParams::default() };
-    let rendered = render(&source, &params, &Budget::default()).expect("a directory because the Application says so");
+    let files = files(&["app/Chart.yaml"]);
+    let source = ApplicationSource { directory: Some(ApplicationSourceDirectory::default()), ..plain };
+    let params = RenderParams { source, ..Default::default() };
+    let rendered = render(&files, &params, &Budget::default()).expect("a directory because the Application says so");
     assert_eq!((rendered.kind, rendered.objects.len()), (SourceKind::Directory, 1));
 }
 
@@ -114,8 +137,7 @@ fn broken_files_are_listed_beside_the_good_ones() {
         "app/utf16.yaml".to_owned(),
         "\u{FEFF}apiVersion: v1\nkind: A\nmetadata: {name: u}".encode_utf16().flat_map(u16::to_le_bytes).collect(),
     );
-    let params = RenderParams { path: "app".to_owned(), ..RenderParams::default() };
-    let rendered = render(&source, &params, &Budget::default()).expect("renders");
+    let rendered = render(&source, &params("app"), &Budget::default()).expect("renders");
     let names: Vec<&str> = rendered.objects.iter().map(|o| o.name()).collect();
     assert_eq!(names, ["app-a-yaml", "u", "app-z-yaml"]);
     assert_eq!(rendered.errors.len(), 1);
@@ -198,7 +220,6 @@ fn links_are_followed_inside_and_refused_outside() {
     let rendered = render(&Linked, &RenderParams::default(), &Budget::default()).expect("renders");
     assert_eq!(rendered.objects.iter().map(|o| o.name()).collect::<Vec<_>>(), ["in"]);
     assert_eq!(rendered.warnings.len(), 2, "{:?}", rendered.warnings);
-    let params = RenderParams { path: "bad".to_owned(), ..RenderParams::default() };
-    let error = render(&Linked, &params, &Budget::default()).expect_err("outside");
+    let error = render(&Linked, &params("bad"), &Budget::default()).expect_err("outside");
     assert_eq!(error.to_string(), "illegal filepath in symlink at \"bad/out.yaml\"");
 }

@@ -11,11 +11,12 @@ mod manifests;
 mod repos;
 mod revision;
 mod secret;
+mod traced;
 mod url;
 
 pub use access::RepoAccess;
 pub use error::{ErrorKind, RepoError};
-pub use manifests::{ManifestRequest, Manifests};
+pub use manifests::{ManifestRequest, Manifests, RefSource, check_source};
 pub use repos::{Refs, RepoOptions, Repos, Resolved};
 pub use secret::Secret;
-pub use tiphys_render::{ManifestError, RenderError};
+pub use tiphys_render::{Details, HelmDetails, ManifestError, RenderError, Surroundings};

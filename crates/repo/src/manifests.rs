@@ -1,17 +1,33 @@
 //! Rendering a source at a commit, remembered by the content that was read.
+//!
+//! Main type: [`Renderer`].
 
 use crate::{
     RepoAccess, RepoError,
-    git::{CommitId, GitFiles, Store},
+    git::{CommitId, Found, GitFiles, Store},
+    traced::{Files, Key, Traced},
 };
+use rand::RngCore as _;
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 use tiphys_api::source::ApplicationSource;
 use tiphys_apimachinery::Object;
-use tiphys_render::{Budget, DirectoryOptions, ExplicitKind, ManifestError, RenderParams, Rendered, render};
+use tiphys_gocompat::sprig;
+use tiphys_render::{
+    AppFacts, Budget, Charts, Details, ManifestError, Prepared, RenderError, RenderParams, Rendered, SourceFiles, SourceSet, Surroundings,
+    app_folder, details,
+    helm::{HelmError, Limits, ParsedChart, chart::Chart},
+    prepare, render,
+};
 
 /// Part of every digest: a change of what rendering does must not find old results.
-const RENDERER: &str = "directory-1";
+const RENDERER: &str = "2";
+/// Bytes of parsed charts to remember (estimated).
+const CHART_BYTES: u64 = 128 << 20;
 
 /// What to render: a source at a resolved revision.
 #[derive(Clone, Debug, Default)]
@@ -20,11 +36,38 @@ pub struct ManifestRequest {
     pub source: ApplicationSource,
     /// From [`crate::Repos::resolve`].
     pub sha: String,
+    /// The Application's instance name.
     pub app_name: String,
     pub namespace: String,
     pub project: String,
+    pub surroundings: Surroundings,
+    /// The Application's sources that have a `ref`, by that name.
+    pub refs: BTreeMap<String, RefSource>,
+    /// It is one of `spec.sources`.
+    pub several: bool,
     /// Render again even when the result is remembered.
     pub no_cache: bool,
+}
+
+/// A source that others refer to, at a resolved revision.
+#[derive(Clone, Debug, Default)]
+pub struct RefSource {
+    pub access: RepoAccess,
+    pub sha: String,
+}
+
+impl ManifestRequest {
+    /// Whether the source names files of other sources.
+    pub fn refers(&self) -> bool {
+        let Some(helm) = &self.source.helm else { return false };
+        let mut paths = helm.value_files.iter().chain(helm.file_parameters.iter().map(|p| &p.path));
+        paths.any(|path| path.starts_with('$'))
+    }
+
+    fn params(&self, revision: String) -> RenderParams {
+        let app = AppFacts { name: self.app_name.clone(), namespace: self.namespace.clone(), project: self.project.clone(), revision };
+        RenderParams { source: self.source.clone(), app, surroundings: self.surroundings.clone() }
+    }
 }
 
 /// Rendered objects, as files hold them: no tracking, no namespace set. `errors` lists files that could not be used: while it is not
@@ -42,9 +85,13 @@ pub struct Manifests {
     pub digest: String,
 }
 
-/// Results of renders, the least used ones forgotten first.
-pub(crate) struct ManifestCache {
-    cache: moka::sync::Cache<[u8; 32], Arc<Remembered>>,
+/// A commit in its repository.
+pub(crate) type Commit = (Store, CommitId);
+
+/// Renders, and remembers what came of it.
+pub(crate) struct Renderer {
+    manifests: Traced<Remembered>,
+    charts: Traced<ParsedChart>,
 }
 
 struct Remembered {
@@ -55,44 +102,104 @@ struct Remembered {
     weight: u32,
 }
 
-impl ManifestCache {
+impl Renderer {
+    /// `bytes`: how much of rendered manifests is remembered.
     pub fn new(bytes: u64) -> Self {
-        let cache = moka::sync::Cache::builder().weigher(|_, v: &Arc<Remembered>| v.weight).max_capacity(bytes).build();
-        Self { cache }
+        Self { manifests: Traced::new(bytes, |m| m.weight), charts: Traced::new(CHART_BYTES, |c| chart_weight(c.chart())) }
     }
 
-    /// Blocks. Concurrent requests for the same content share one render.
-    pub fn get(&self, store: &Store, id: CommitId, request: &ManifestRequest, budget: &Budget) -> Result<Manifests, RepoError> {
-        let source = &request.source;
-        if !source.chart.is_empty() {
-            return Err(RepoError::Unsupported("Helm repositories are not supported yet".to_owned()));
+    /// Blocks. `refs` are the commits of the sources that the request refers to.
+    pub fn manifests(
+        &self,
+        commit: &Commit,
+        refs: &BTreeMap<String, Commit>,
+        request: &ManifestRequest,
+        budget: &Budget,
+    ) -> Result<Manifests, RepoError> {
+        let (store, id) = commit;
+        if request.several && request.source.path.is_empty() {
+            // It has files for others.
+            return Ok(answer(*id, &remember(Rendered::default()), String::new()));
         }
-        let params = params(source);
-        let base = params.path.trim_matches('/').trim_start_matches("./");
-        let base = if base == "." { "" } else { base };
-        let files = GitFiles::new(store, id.tree, base);
-        let Some(folder) = files.base_tree().ok().flatten() else {
-            // Only to get the right error.
-            return Ok(answer(id, &remember(render(&files, &params, budget)?), String::new()));
-        };
-        let key = key(folder.as_slice(), &params, budget);
-        if !request.no_cache
-            && let Some(found) = self.cache.get(&key)
-        {
-            return Ok(answer(id, &found, hex(&key)));
-        }
-        // A link out of the folder makes the result depend on the whole tree; such results are found under a second key.
-        let wide = self::key(id.tree.as_slice(), &params, budget);
-        if !request.no_cache
-            && let Some(found) = self.cache.get(&wide)
-        {
-            return Ok(answer(id, &found, hex(&wide)));
-        }
-        let rendered = Arc::new(remember(render(&files, &params, budget)?));
-        let key = if files.left_base() { wide } else { key };
-        self.cache.insert(key, Arc::clone(&rendered));
-        Ok(answer(id, &rendered, hex(&key)))
+        check_source(&request.source)?;
+        let folder = app_folder(&request.source.path)?;
+        let files = files(commit, refs, &folder);
+        let sources = sources(&files, request);
+        let prepared = prepare(&sources, &request.params(id.commit.to_string()))?;
+        let charts = ReadyCharts { renderer: self, store, root: id.tree, own: &files.own, fresh: request.no_cache };
+        let key = key(files.own.look(&folder), &prepared, budget);
+        let (key, found) = self.manifests.get(key, &files, request.no_cache, || {
+            Ok::<_, RenderError>(Arc::new(remember(render(&sources, &prepared, &charts, budget)?)))
+        })?;
+        Ok(answer(*id, &found, hex(&key)))
     }
+
+    /// What there is to set in a source. Blocks.
+    pub fn details(&self, commit: &Commit, refs: &BTreeMap<String, Commit>, request: &ManifestRequest) -> Result<Details, RepoError> {
+        check_source(&request.source)?;
+        let folder = app_folder(&request.source.path)?;
+        let files = files(commit, refs, &folder);
+        Ok(details(&sources(&files, request), &request.params(commit.1.commit.to_string()))?)
+    }
+}
+
+/// Refuses sources of kinds that are not supported.
+pub fn check_source(source: &ApplicationSource) -> Result<(), RepoError> {
+    if source.repo_url.starts_with("oci://") {
+        return Err(RepoError::Unsupported(format!("{}: OCI sources are not supported yet", source.repo_url)));
+    }
+    if !source.chart.is_empty() {
+        return Err(RepoError::Unsupported(format!("chart {}: Helm repositories are not supported yet", source.chart)));
+    }
+    Ok(())
+}
+
+fn files((store, id): &Commit, refs: &BTreeMap<String, Commit>, folder: &str) -> Files {
+    let whole = |(name, (store, id)): (&String, &Commit)| (name.clone(), GitFiles::new(store, id.tree, None));
+    Files { own: GitFiles::new(store, id.tree, Some(folder)), refs: refs.iter().map(whole).collect() }
+}
+
+fn sources<'a>(files: &'a Files, request: &ManifestRequest) -> SourceSet<'a> {
+    let refs = files.refs.iter().map(|(name, files)| (name.clone(), files as &dyn SourceFiles)).collect();
+    SourceSet { files: &files.own, refs, several: request.several }
+}
+
+/// Charts that other renders have parsed already.
+struct ReadyCharts<'a> {
+    renderer: &'a Renderer,
+    store: &'a Store,
+    root: gix::ObjectId,
+    own: &'a GitFiles,
+    fresh: bool,
+}
+
+impl Charts for ReadyCharts<'_> {
+    fn chart(&self, _: &dyn SourceFiles, folder: &str, limits: &Limits) -> Result<Arc<ParsedChart>, HelmError> {
+        // What the chart is made of is noted apart from what else the render reads.
+        let files = Files { own: GitFiles::new(self.store, self.root, Some(folder)), refs: BTreeMap::new() };
+        let key = digest(&[b"chart", RENDERER.as_bytes(), format!("{:?} {limits:?}", files.own.look(folder)).as_bytes()]);
+        let load = || Ok::<_, HelmError>(Arc::new(ParsedChart::new(Chart::from_folder(&files.own, folder, limits)?.chart)));
+        let (_, chart) = self.renderer.charts.get(key, &files, self.fresh, load)?;
+        self.own.note(files.own.noted());
+        Ok(chart)
+    }
+
+    fn sources(&self) -> Arc<dyn Fn() -> sprig::Sources + Send + Sync> {
+        Arc::new(|| sprig::Sources {
+            random: Box::new(|bytes| rand::rng().fill_bytes(bytes)),
+            now: jiff::Timestamp::now(),
+            zone: jiff::tz::TimeZone::UTC,
+        })
+    }
+}
+
+fn chart_weight(chart: &Chart) -> u32 {
+    fn bytes(chart: &Chart) -> usize {
+        let own: usize = chart.templates.iter().chain(&chart.files).map(|f| 100 + f.data.len()).sum();
+        // Parsed templates take several times what their text does.
+        1000 + 4 * own + weight(&chart.values) + chart.dependencies.iter().map(bytes).sum::<usize>()
+    }
+    u32::try_from(bytes(chart)).unwrap_or(u32::MAX)
 }
 
 fn answer(id: CommitId, found: &Remembered, digest: String) -> Manifests {
@@ -130,27 +237,30 @@ fn weight(map: &serde_json::Map<String, serde_json::Value>) -> usize {
     map.iter().map(|(k, v)| 64 + k.len() + value(v)).sum()
 }
 
-fn params(source: &ApplicationSource) -> RenderParams {
-    let directory = source.directory.as_ref().map(|d| DirectoryOptions {
-        recurse: d.recurse,
-        include: d.include.clone(),
-        exclude: d.exclude.clone(),
-        disable_extension_filter: d.disable_extension_filter,
-    });
-    let explicit = ExplicitKind {
-        kustomize: source.kustomize.is_some(),
-        helm: source.helm.is_some(),
-        directory: source.directory.is_some(),
-        plugin: source.plugin.is_some(),
-    };
-    RenderParams { path: source.path.clone(), directory: directory.unwrap_or_default(), explicit: Some(explicit) }
+/// Everything the result depends on but files outside of the folder.
+fn key(folder: Found, prepared: &Prepared, budget: &Budget) -> Key {
+    let mut options = Digester(Sha256::new());
+    prepared.hash(&mut options);
+    let options: Key = options.0.finalize().into();
+    digest(&[RENDERER.as_bytes(), format!("{folder:?} {budget:?}").as_bytes(), &options])
 }
 
-/// Everything the result depends on: the content of the folder and the parameters.
-fn key(tree: &[u8], params: &RenderParams, budget: &Budget) -> [u8; 32] {
+/// A digest of what is hashed: unlike the keys of a hash table it is the same in every program.
+struct Digester(Sha256);
+
+impl Hasher for Digester {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        0
+    }
+}
+
+fn digest(parts: &[&[u8]]) -> Key {
     let mut hash = Sha256::new();
-    let described = format!("{params:?} {budget:?}");
-    for part in [RENDERER.as_bytes(), tree, described.as_bytes()] {
+    for part in parts {
         hash.update(part.len().to_le_bytes());
         hash.update(part);
     }

@@ -4,18 +4,18 @@ use crate::{
     RepoAccess, RepoError,
     entry::{Copies, Entry},
     git::{self, CommitId, Store},
-    manifests::{ManifestCache, ManifestRequest, Manifests},
+    manifests::{Commit, ManifestRequest, Manifests, Renderer},
     revision::{self, Reference},
     url::locate,
 };
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
 use tiphys_api::repository::RevisionMetadata;
-use tiphys_render::Budget;
+use tiphys_render::{Budget, Details};
 use tokio::sync::Semaphore;
 
 /// A revision that was looked up.
@@ -80,7 +80,7 @@ struct Inner {
     options: RepoOptions,
     copies: Copies,
     entries: Mutex<HashMap<[u8; 32], Arc<Entry>>>,
-    manifests: ManifestCache,
+    renderer: Renderer,
     renders: Semaphore,
 }
 
@@ -110,7 +110,7 @@ impl Repos {
             inner: Arc::new(Inner {
                 copies: Copies::new(cache_dir.into()),
                 entries: Mutex::default(),
-                manifests: ManifestCache::new(options.manifest_bytes),
+                renderer: Renderer::new(options.manifest_bytes),
                 renders: Semaphore::new(renders),
                 options,
             }),
@@ -149,15 +149,37 @@ impl Repos {
         Ok(Resolved { display: format!("{name} ({sha})"), sha })
     }
 
-    /// The objects of a source. Remembered by what is in the folder, not by the commit.
+    /// The objects of a source. Remembered by what was read, not by the commit.
     pub async fn manifests(&self, request: ManifestRequest) -> Result<Arc<Manifests>, RepoError> {
+        self.render(request, |inner, commit, refs, request| {
+            inner.renderer.manifests(commit, refs, request, &inner.options.budget).map(Arc::new)
+        })
+        .await
+    }
+
+    /// What there is to set in a source.
+    pub async fn details(&self, request: ManifestRequest) -> Result<Details, RepoError> {
+        self.render(request, |inner, commit, refs, request| inner.renderer.details(commit, refs, request)).await
+    }
+
+    /// Has the commits that a request is about, and works on them.
+    async fn render<T: Send + 'static>(
+        &self,
+        request: ManifestRequest,
+        work: impl FnOnce(&Inner, &Commit, &BTreeMap<String, Commit>, &ManifestRequest) -> Result<T, RepoError> + Send + 'static,
+    ) -> Result<T, RepoError> {
         let entry = self.entry(&request.access)?;
-        let (store, commit) = self.commit(&entry, &request.sha).await?;
+        let commit = self.commit(&entry, &request.sha).await?;
+        let mut refs = BTreeMap::new();
+        for (name, source) in request.refs.iter().filter(|_| request.refers()) {
+            let entry = self.entry(&source.access)?;
+            refs.insert(name.clone(), self.commit(&entry, &source.sha).await?);
+        }
         let permit = self.inner.renders.acquire().await.map_err(|e| RepoError::Internal(e.to_string()))?;
         let inner = Arc::clone(&self.inner);
-        let manifests = blocking(move || inner.manifests.get(&store, commit, &request, &inner.options.budget)).await;
+        let outcome = blocking(move || work(&inner, &commit, &refs, &request)).await;
         drop(permit);
-        manifests.map(Arc::new)
+        outcome
     }
 
     /// Whether the repository answers and the credentials are right.

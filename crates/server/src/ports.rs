@@ -13,6 +13,7 @@ use tiphys_api::{
     resource::{ApplicationTree, ResourceDiff},
     rpc::application::LogEntry,
     rpc::events::EventList,
+    rpc::repository::RepoAppDetailsResponse,
     source::ApplicationSource,
 };
 
@@ -176,6 +177,7 @@ pub trait Live: Send + Sync + 'static {
         pod: &LiveRef,
         options: &LogOptions,
     ) -> Result<BoxStream<'static, Result<LogEntry, ApiError>>, ApiError>;
+    async fn facts(&self, app: &Application) -> Result<ClusterFacts, ApiError>;
     /// The clusters one can deploy to, without credentials.
     async fn clusters(&self) -> Result<Vec<Cluster>, ApiError>;
 }
@@ -190,7 +192,19 @@ pub struct RenderRequest {
     pub app_name: String,
     pub namespace: String,
     pub project: String,
+    pub facts: ClusterFacts,
+    /// The sources that have a `ref`, by that name, with their commits.
+    pub refs: BTreeMap<String, (Repository, String)>,
+    /// It is one of `spec.sources`.
+    pub several: bool,
     pub no_cache: bool,
+}
+
+/// What templates are told of the cluster.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterFacts {
+    pub kube_version: String,
+    pub api_versions: Arc<[String]>,
 }
 
 /// The rendered objects.
@@ -209,6 +223,8 @@ pub trait Sources: Send + Sync + 'static {
     /// The commit, and how to show it: `HEAD (sha)`, or the SHA itself. Asks the remote.
     async fn resolve(&self, repository: &Repository, revision: &str) -> Result<(String, String), ApiError>;
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError>;
+    /// What there is to set in a source.
+    async fn details(&self, request: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError>;
     async fn test(&self, repository: &Repository) -> Result<(), ApiError>;
     /// Branches and tags.
     async fn refs(&self, repository: &Repository) -> Result<(Vec<String>, Vec<String>), ApiError>;

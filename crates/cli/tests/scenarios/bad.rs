@@ -122,8 +122,12 @@ impl Drop for Guarded {
 pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
     let repo = Repo::with(&[
         ("good/cm.yaml", config_map("good", "1").as_str()),
-        ("helm/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n"),
-        ("helm/templates/cm.yaml", "kind: {{ .Values.kind }}\n"),
+        (
+            "helm/Chart.yaml",
+            "apiVersion: v2\nname: c\nversion: 1.0.0\ndependencies: [{name: db, version: 1.0.0, repository: https://example.com}]\n",
+        ),
+        ("chart/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n"),
+        ("chart/templates/cm.yaml", "kind: {{ required \"a kind is needed\" .Values.kind }}\n"),
         ("kustomize/kustomization.yaml", "resources: []\n"),
     ]);
     let bad = Sufferer::new(world, "bad-source", &repo);
@@ -138,7 +142,25 @@ pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
     bad.suffers(&json!({"source": {"path": "../good"}}), &["ComparisonError", "../good: app path outside root"]);
     bad.suffers(&json!({"source": {"path": "good/cm.yaml"}}), &["ComparisonError", "good/cm.yaml: app path is not a directory"]);
     bad.suffers(&json!({"source": {"targetRevision": "v9.9"}}), &["ComparisonError", "unable to resolve 'v9.9' to a commit SHA"]);
-    bad.suffers(&json!({"source": {"path": "helm"}}), &["ComparisonError", "Helm", "not supported yet"]);
+    bad.suffers(
+        &json!({"source": {"path": "helm"}}),
+        &["ComparisonError", "failed to generate manifest for source 1 of 1", "found in Chart.yaml, but missing in charts/ directory: db"],
+    );
+    bad.suffers(
+        &json!({"source": {"path": "chart"}}),
+        &["ComparisonError", "execution error at (c/templates/cm.yaml:1:", "a kind is needed"],
+    );
+    let helm = |helm: Value| json!({"source": {"path": "chart", "helm": helm}});
+    bad.suffers(
+        &helm(json!({"valueFiles": ["../../etc/passwd"]})),
+        &["ComparisonError", "file '../../etc/passwd' resolved to outside repository root"],
+    );
+    bad.suffers(&helm(json!({"valueFiles": ["file:///etc/passwd"]})), &["ComparisonError", "the URL scheme 'file' is not allowed"]);
+    bad.suffers(
+        &helm(json!({"valueFiles": ["none.yaml"]})),
+        &["ComparisonError", "failed to execute helm template command: open chart/none.yaml: no such file or directory"],
+    );
+    bad.suffers(&json!({"source": {"chart": "nginx"}}), &["ComparisonError", "chart nginx: Helm repositories are not supported yet"]);
     bad.suffers(&json!({"source": {"path": "kustomize"}}), &["ComparisonError", "Kustomize", "not supported yet"]);
     bad.suffers(&json!({"source": {"plugin": {"name": "p"}}}), &["ComparisonError", "Plugin", "not supported yet"]);
 }

@@ -6,7 +6,7 @@ use super::ALL_GROUPS;
 use crate::request::encode;
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 use tiphys_apimachinery::{GroupKind, Gvk, Gvr};
 use tiphys_engine::types::KindInfo;
@@ -68,6 +68,7 @@ pub struct Kinds {
     by_gk: HashMap<GroupKind, Vec<Arc<Kind>>>,
     /// Groups that could not be asked: (group or group/version, reason). What was known of them before is kept.
     pub failures: Vec<(String, String)>,
+    api_versions: OnceLock<Arc<[String]>>,
 }
 
 impl Kinds {
@@ -77,7 +78,7 @@ impl Kinds {
         for kind in &all {
             by_gk.entry(kind.gvk.group_kind()).or_default().push(kind.clone());
         }
-        Self { all, by_gk, failures }
+        Self { all, by_gk, failures, api_versions: OnceLock::new() }
     }
 
     /// Every kind in every version.
@@ -111,14 +112,17 @@ impl Kinds {
     }
 
     /// What templates get as the cluster's API versions: `apps/v1` and `apps/v1/Deployment`, sorted; kinds that cannot be listed and watched are left out.
-    pub fn api_versions(&self) -> Vec<String> {
-        let mut out = BTreeSet::new();
-        for kind in self.all.iter().filter(|k| k.can("list") && k.can("watch")) {
-            let api_version = kind.gvk.api_version();
-            out.insert(format!("{api_version}/{}", kind.gvk.kind));
-            out.insert(api_version);
-        }
-        out.into_iter().collect()
+    pub fn api_versions(&self) -> Arc<[String]> {
+        let list = || {
+            let mut out = BTreeSet::new();
+            for kind in self.all.iter().filter(|k| k.can("list") && k.can("watch")) {
+                let api_version = kind.gvk.api_version();
+                out.insert(format!("{api_version}/{}", kind.gvk.kind));
+                out.insert(api_version);
+            }
+            out.into_iter().collect()
+        };
+        Arc::clone(self.api_versions.get_or_init(list))
     }
 
     pub(super) fn group(&self, group: &str) -> impl Iterator<Item = Kind> {

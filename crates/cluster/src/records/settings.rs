@@ -116,6 +116,12 @@ impl Settings {
         Tracking { app_name: instance.to_owned(), method, label_key, installation_id: self.get("installationID").to_owned() }
     }
 
+    /// `helm.valuesFileSchemes`: schemes of URLs that values files may have; https and http when the key is absent.
+    pub fn value_file_schemes(&self) -> Vec<String> {
+        let schemes = self.config.get("helm.valuesFileSchemes").map_or("https,http", String::as_str);
+        schemes.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::to_owned).collect()
+    }
+
     /// `resource.exclusions`; what argocd-cm ships with when the key is absent.
     pub fn exclusions(&self) -> Result<Vec<ExclusionRule>, String> {
         match self.config.get("resource.exclusions") {

@@ -2,7 +2,7 @@
 //!
 //! Main function: [`decide`]. Pure: status, policy and time are arguments. The texts are Argo CD's.
 
-use super::rollback;
+use super::{rollback, sources};
 use jiff::{SignedDuration, Timestamp};
 use tiphys_api::{
     Application,
@@ -51,8 +51,9 @@ impl Backoff {
 /// What the comparison found.
 pub struct Compared<'a> {
     pub out_of_sync: bool,
-    /// The revision compared, the full commit id.
+    /// The revision compared, the full commit id; of several sources `revisions`.
     pub revision: &'a str,
+    pub revisions: &'a [String],
     pub resources: &'a [ResourceStatus],
 }
 
@@ -69,15 +70,17 @@ pub fn decide(app: &Application, compared: &Compared<'_>, backoff: Backoff, now:
     }
     let mut sync = SyncOperation {
         revision: compared.revision.to_owned(),
+        revisions: compared.revisions.to_vec(),
         prune,
         sync_options: policy.sync_options.clone(),
         source: app.spec.sources.is_empty().then(|| app.spec.source.clone().unwrap_or_default()),
         sources: app.spec.sources.clone(),
         ..SyncOperation::default()
     };
-    match attempted(app, compared.revision) {
+    let shown = sources::shown(compared.revision, compared.revisions);
+    match attempted(app, compared, &shown) {
         Attempt::None => {}
-        Attempt::Failed(message) => return Verdict::Refused(format!("Failed last sync attempt to [{}]: {message}", compared.revision)),
+        Attempt::Failed(message) => return Verdict::Refused(format!("Failed last sync attempt to [{shown}]: {message}")),
         Attempt::Succeeded if !automated.self_heal.unwrap_or_default() => return Verdict::Nothing,
         Attempt::Succeeded => {
             let last = app.status.operation_state.as_ref().and_then(|s| s.operation.sync.as_ref());
@@ -90,7 +93,7 @@ pub fn decide(app: &Application, compared: &Compared<'_>, backoff: Backoff, now:
         }
     }
     if prune && !automated.allow_empty.unwrap_or_default() && compared.resources.iter().all(|r| r.requires_pruning) {
-        return Verdict::Refused(format!("Skipping sync attempt to [{}]: auto-sync will wipe out all resources", compared.revision));
+        return Verdict::Refused(format!("Skipping sync attempt to [{shown}]: auto-sync will wipe out all resources"));
     }
     let retry = policy.retry.clone().unwrap_or(RetryStrategy { limit: 5, ..RetryStrategy::default() });
     let initiated_by = OperationInitiator { automated: true, ..OperationInitiator::default() };
@@ -104,20 +107,24 @@ enum Attempt {
 }
 
 /// Whether the last operation already tried this revision with these parameters.
-fn attempted(app: &Application, revision: &str) -> Attempt {
+fn attempted(app: &Application, compared: &Compared<'_>, shown: &str) -> Attempt {
     let Some(state) = app.status.operation_state.as_ref() else { return Attempt::None };
     if !matches!(state.phase.as_str(), "Succeeded" | "Failed" | "Error") {
         return Attempt::None;
     }
     // It took too long, and another revision was put in its place.
-    if let Some(why) = rollback::reason(&state.operation, revision, app.spec.source.as_ref()) {
+    if let Some(why) = rollback::reason(&state.operation, shown, &app.spec) {
         return Attempt::Failed(why.to_owned());
     }
     let same = match (&state.operation.sync, &state.sync_result) {
         (None, _) => false,
         (Some(_), None) => true,
         (Some(_), Some(result)) => {
-            result.revision == revision && Some(&result.source) == app.spec.source.as_ref() && result.sources == app.spec.sources
+            let same_source = !app.spec.sources.is_empty() || Some(&result.source) == app.spec.source.as_ref();
+            result.revision == compared.revision
+                && result.revisions == compared.revisions
+                && same_source
+                && result.sources == app.spec.sources
         }
     };
     match (same, state.phase.as_str()) {
@@ -167,7 +174,7 @@ mod tests {
 
     fn run(change: &Value, resources: &[ResourceStatus]) -> Verdict {
         let now = "2026-01-01T00:00:01Z".parse().expect("a time");
-        decide(&app(change), &Compared { out_of_sync: true, revision: "abc", resources }, Backoff::default(), now)
+        decide(&app(change), &Compared { out_of_sync: true, revision: "abc", revisions: &[], resources }, Backoff::default(), now)
     }
 
     #[test]

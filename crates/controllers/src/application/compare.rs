@@ -3,19 +3,19 @@
 use super::{
     pass::Pass,
     refresh::{Level, Refresh},
+    sources::{self, Desired, Wanted},
     status,
 };
 use std::{collections::BTreeSet, sync::Arc};
-use tiphys_api::{AppProject, Application, source::ApplicationSource};
+use tiphys_api::{AppProject, Application, operation::SyncOperation};
 use tiphys_apimachinery::{Object, ResourceKey};
 use tiphys_cluster::{clusters::LiveCluster, scripts::aside};
 use tiphys_engine::{
     compare::compare,
     marks, spec, track,
-    types::{CompareRules, Comparison, Condition, ConditionType, Desired as Target, DryRuns, KindInfo, NamespaceMetadata, ServerSideDiff},
+    types::{CompareRules, Comparison, Desired as Target, DryRuns, KindInfo, NamespaceMetadata, ServerSideDiff},
 };
 use tiphys_gocompat::yaml;
-use tiphys_repo::{ManifestRequest, Manifests};
 
 /// A comparison and what it was made of.
 pub struct Compared {
@@ -24,63 +24,28 @@ pub struct Compared {
     pub cluster: Arc<LiveCluster>,
 }
 
-/// What Git says an Application is.
-#[derive(Clone)]
-pub struct Desired {
-    pub source: ApplicationSource,
-    pub manifests: Arc<Manifests>,
-}
-
 /// Compares as thoroughly as asked. The error is the text of a `ComparisonError`.
 pub async fn run(pass: &mut Pass<'_>, refresh: &Refresh) -> Result<Compared, String> {
-    let source = only_source(pass)?;
+    let wanted = Wanted::of(&pass.app)?;
     if refresh.hard {
         // What a dry run said may have changed without either side changing: a policy or a webhook.
         pass.memo.comparison = None;
     }
-    let remembered = pass.memo.desired.clone().filter(|d| d.source == source && refresh.level <= Level::Recent && !refresh.hard);
+    let cluster = cluster(pass).await?;
+    let remembered = pass.memo.desired.clone().filter(|d| d.wanted == wanted && refresh.level <= Level::Recent && !refresh.hard);
     let reconciled = remembered.is_none();
     let desired = match remembered {
         Some(desired) => desired,
         None => {
-            let revision = source.target_revision.clone();
-            let manifests = load(pass, &source, &revision, refresh).await.map_err(|e| format!("Failed to load target state: {e}"))?;
-            let desired = Desired { source, manifests };
+            let revisions = wanted.revisions(&SyncOperation::default());
+            let desired = sources::load(pass, &cluster, &wanted, &revisions, refresh).await?;
             pass.memo.desired = Some(desired.clone());
             desired
         }
     };
-    let cluster = cluster(pass).await?;
     let comparison = with_live(pass, &cluster, &desired, &[]).await?;
-    let manifests = &desired.manifests;
-    let facts = status::Compared { revision: manifests.revision.clone(), source_type: manifests.source_type.clone(), reconciled };
+    let facts = status::Compared { revisions: desired.revisions(), source_types: desired.types(), reconciled };
     Ok(Compared { comparison, facts, cluster })
-}
-
-/// The one source. Several at once come with a later version; until then the condition says so.
-pub fn only_source(pass: &Pass<'_>) -> Result<ApplicationSource, String> {
-    if pass.app.spec.sources.is_empty() {
-        return pass.app.spec.source.clone().ok_or_else(|| "spec.source is missing".to_owned());
-    }
-    Err("Failed to load target state: spec.sources (several sources) is not supported yet; use spec.source".to_owned())
-}
-
-/// Renders a source at a revision.
-pub async fn load(pass: &Pass<'_>, source: &ApplicationSource, revision: &str, refresh: &Refresh) -> Result<Arc<Manifests>, String> {
-    let access = pass.controller.access(&source.repo_url, &pass.app.spec.project);
-    let fresh = refresh.hard || refresh.level >= Level::ForceResolve;
-    let repos = &pass.controller.repos;
-    let resolved = repos.resolve(&access, revision, fresh).await.map_err(|e| e.to_string())?;
-    let request = ManifestRequest {
-        access,
-        source: source.clone(),
-        sha: resolved.sha,
-        app_name: pass.app.metadata.name.clone(),
-        namespace: pass.app.spec.destination.namespace.clone(),
-        project: pass.app.spec.project.clone(),
-        no_cache: refresh.hard,
-    };
-    repos.manifests(request).await.map_err(|e| e.to_string())
 }
 
 /// The destination cluster with its cache, ready.
@@ -89,19 +54,12 @@ pub async fn cluster(pass: &Pass<'_>) -> Result<Arc<LiveCluster>, String> {
     pass.controller.clusters.get(&destination).await.map_err(|e| format!("Failed to load live state: {e}"))
 }
 
-/// What a renderer could not use, as one condition each.
-fn broken(manifests: &Manifests) -> Vec<Condition> {
-    let text =
-        |e: &tiphys_render::ManifestError| format!("Failed to load target state: failed to generate manifest for source 1 of 1: {e}");
-    manifests.errors.iter().map(|e| Condition::new(ConditionType::ComparisonError, text(e))).collect()
-}
-
 /// Compares with the cluster. `local` are manifests that a user gave instead of those in Git.
 pub async fn with_live(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: &Desired, local: &[String]) -> Result<Arc<Comparison>, String> {
     let rules = rules(pass)?;
     let kinds = cluster.cache.kinds();
     let desired = if local.is_empty() {
-        Target { objects: desired.manifests.objects.to_vec(), errors: broken(&desired.manifests) }
+        Target { objects: desired.objects(), errors: desired.broken() }
     } else {
         Target::from(local_objects(local)?)
     };

@@ -7,9 +7,13 @@ use super::{
     compare, delete, operation,
     pass::Pass,
     refresh::{Level, Refresh},
+    sources::{self, Wanted},
 };
 use std::sync::Arc;
-use tiphys_api::constants::{POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER};
+use tiphys_api::{
+    constants::{POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER},
+    operation::SyncOperation,
+};
 use tiphys_apimachinery::Object;
 use tiphys_cluster::{clusters::LiveCluster, scripts::aside};
 use tiphys_engine::{
@@ -146,11 +150,10 @@ fn health_of(object: &Object, rules: &CompareRules) -> HealthStatus {
 
 /// What Git wants now. Hooks that cannot be read are no reason to go on without them.
 async fn desired(pass: &mut Pass<'_>, cluster: &LiveCluster) -> Result<Arc<Comparison>, String> {
-    let source = compare::only_source(pass)?;
+    let wanted = Wanted::of(&pass.app)?;
     let refresh = Refresh { level: Level::Latest, hard: false, why: String::new() };
-    let revision = source.target_revision.clone();
-    let manifests = compare::load(pass, &source, &revision, &refresh).await.map_err(|e| format!("Failed to load target state: {e}"))?;
-    let comparison = compare::with_live(pass, cluster, &compare::Desired { source, manifests }, &[]).await?;
+    let desired = sources::load(pass, cluster, &wanted, &wanted.revisions(&SyncOperation::default()), &refresh).await?;
+    let comparison = compare::with_live(pass, cluster, &desired, &[]).await?;
     match comparison.conditions.iter().find(|c| c.is_error()) {
         Some(problem) => Err(problem.message.clone()),
         None => Ok(comparison),

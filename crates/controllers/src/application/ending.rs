@@ -7,7 +7,7 @@ use super::{
     operation::state,
     pass::Pass,
     refresh::{Level, Refresh},
-    retry, rollback, status, timeouts,
+    retry, rollback, sources, status, timeouts,
 };
 use tiphys_api::operation::{Operation, OperationState};
 use tiphys_engine::sync::{Ending, OnTimeout, OperationPhase};
@@ -72,7 +72,7 @@ pub async fn finish(pass: &mut Pass<'_>, phase: OperationPhase, message: String,
         status::append_history(&mut pass.app, &state, pass.now);
     }
     let partial = if sync.resources.is_empty() { "Sync operation" } else { "Partial sync operation" };
-    let to = state.sync_result.as_ref().map(|r| format!(" to {}", r.revision)).unwrap_or_default();
+    let to = state.sync_result.as_ref().map(|r| format!(" to {}", sources::shown(&r.revision, &r.revisions))).unwrap_or_default();
     let verdict = if attempt.failed { format!("failed: {}", state.message) } else { "succeeded".to_owned() };
     pass.event(attempt.failed, "OperationCompleted", format!("{partial}{to} {verdict}"));
     let automated = state.operation.initiated_by.automated;
@@ -98,7 +98,9 @@ fn follows(pass: &Pass<'_>, attempt: &Attempt, state: &mut OperationState) -> Op
     if attempt.timed_out && attempt.then == OnTimeout::Rollback {
         let found = rollback::operation(&pass.app, state);
         let told = match &found {
-            Ok(next) => format!("rolling back to {}", next.sync.as_ref().map_or("", |s| s.revision.as_str())),
+            Ok(next) => {
+                format!("rolling back to {}", next.sync.as_ref().map(|s| sources::shown(&s.revision, &s.revisions)).unwrap_or_default())
+            }
             Err(why) => format!("not rolled back: {why}"),
         };
         state.message = format!("{}; {told}", state.message);

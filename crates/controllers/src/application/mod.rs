@@ -16,15 +16,16 @@ mod refresh;
 mod results;
 mod retry;
 mod rollback;
+mod sources;
 mod status;
 mod supersede;
 mod timeouts;
 
 use crate::runtime::{Clock, Queue};
-use compare::Desired;
 use pass::Pass;
 use rand::Rng;
 use refresh::{Level, Reason};
+use sources::Desired;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},

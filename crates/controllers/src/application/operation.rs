@@ -4,13 +4,15 @@
 //! stored in the status is enough to go on.
 
 use super::{
-    compare::{self, Desired},
+    compare,
     ending::{TIMED_OUT, finish},
     error::Error,
     pass::{Again, Pass, soonest},
     refresh::{Level, Reason, Refresh},
     results::{from_wire, to_wire},
-    retry, status, supersede, timeouts,
+    retry,
+    sources::{self, Revisions, Wanted},
+    status, supersede, timeouts,
 };
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
@@ -106,7 +108,7 @@ async fn begin(pass: &mut Pass<'_>) -> Result<Option<Again>, Error> {
     };
     let (Some(finished), "Running") = (state.finished_at, state.phase.as_str()) else { return Ok(None) };
     if let Some(newer) = supersede::newer(pass) {
-        let old = state.sync_result.as_ref().map_or("", |r| r.revision.as_str());
+        let old = state.sync_result.as_ref().map(|r| sources::shown(&r.revision, &r.revisions)).unwrap_or_default();
         let message = format!("superseded: the sync of {old} is not tried again, because {newer} is newer");
         finish(pass, OperationPhase::Failed, message, Some(Ending::Superseded)).await?;
         return Ok(Some(None));
@@ -210,36 +212,34 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
     }) {
         return Err(Failure::error(text));
     }
-    let source = match &operation.source {
-        Some(source) => source.clone(),
-        None => compare::only_source(pass).map_err(Failure::error)?,
-    };
+    let wanted = Wanted::of_operation(&operation, &pass.app).map_err(Failure::error)?;
     let comparison_error = |message: String| Failure::error(format!("ComparisonError: {message}"));
-    let revision = if operation.revision.is_empty() { source.target_revision.clone() } else { operation.revision.clone() };
+    let revisions = wanted.revisions(&operation);
+    let named = Revisions::new(&wanted, revisions.clone());
     state.sync_result = Some(SyncOperationResult {
-        revision: revision.clone(),
-        source: source.clone(),
+        revision: named.one,
+        revisions: named.several,
+        source: if wanted.several { Default::default() } else { wanted.list[0].clone() },
+        sources: if wanted.several { wanted.list.clone() } else { Vec::new() },
         managed_namespace_metadata: pass.app.spec.sync_policy.as_ref().and_then(|p| p.managed_namespace_metadata.clone()),
         ..state.sync_result.take().unwrap_or_default()
     });
     pass.app.status.operation_state = Some(state);
     let lookup = Refresh { level: Level::Latest, hard: false, why: String::new() };
-    let manifests = compare::load(pass, &source, &revision, &lookup)
-        .await
-        .map_err(|e| comparison_error(format!("Failed to load target state: {e}")))?;
-    if let Some(result) = pass.app.status.operation_state.as_mut().and_then(|s| s.sync_result.as_mut()) {
-        result.revision.clone_from(&manifests.revision);
-    }
-    let desired = Desired { source, manifests };
     let cluster = compare::cluster(pass).await.map_err(|e| Failure::error(format!("Failed to get destination cluster: {e}")))?;
+    let desired = sources::load(pass, &cluster, &wanted, &revisions, &lookup).await.map_err(comparison_error)?;
+    let revisions = desired.revisions();
+    if let Some(result) = pass.app.status.operation_state.as_mut().and_then(|s| s.sync_result.as_mut()) {
+        result.revision.clone_from(&revisions.one);
+        result.revisions.clone_from(&revisions.several);
+    }
     let comparison = compare::with_live(pass, &cluster, &desired, &operation.manifests).await.map_err(comparison_error)?;
     let errors: Vec<_> = comparison.conditions.iter().filter(|c| c.is_error()).map(|c| format!("{}: {}", c.kind, c.message)).collect();
     if !errors.is_empty() {
         return Err(Failure::error(errors.join(";")));
     }
-    let manifests = &desired.manifests;
-    pass.memo.syncing = Some(supersede::Syncing { revision: manifests.revision.clone(), digest: manifests.digest.clone() });
-    let request = SyncRequest { wave_timeout_secs: limits.wave_secs, ..request(pass, &operation, &manifests.revision, id) };
+    let request = SyncRequest { wave_timeout_secs: limits.wave_secs, ..request(pass, &operation, &revisions.one, id) };
+    pass.memo.syncing = Some(supersede::Syncing { revisions, digest: desired.digest() });
     let shared = comparison.conditions.iter().find(|c| c.kind == ConditionType::SharedResourceWarning);
     if let Some(shared) = shared.filter(|_| request.options.fail_on_shared_resource) {
         return Err(Failure { phase: OperationPhase::Failed, message: format!("Shared resource found: {}", shared.message) });

@@ -7,7 +7,7 @@ use super::{
     Controller, Memo, auto_sync,
     error::Error,
     refresh::{self, Expiry, Level, Reason, Refresh},
-    rollback, status,
+    rollback, sources, status,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -104,8 +104,7 @@ impl<'a> Pass<'a> {
         status::set_conditions(&mut self.app.status, &problems, &status::BY_SPEC, self.now);
         if !problems.is_empty() {
             self.memo.forget();
-            let revision = self.app.status.sync.revision.clone();
-            status::apply_unknown(&mut self.app, &revision, self.now);
+            status::apply_unknown(&mut self.app, self.now);
             self.controller.publish_unknown(self.key);
             return Ok(());
         }
@@ -121,8 +120,7 @@ impl<'a> Pass<'a> {
             Err(message) => {
                 let condition = Condition::new(ConditionType::ComparisonError, message);
                 status::set_conditions(&mut self.app.status, &[condition], &status::BY_COMPARISON, self.now);
-                let revision = self.app.status.sync.revision.clone();
-                status::apply_unknown(&mut self.app, &revision, self.now);
+                status::apply_unknown(&mut self.app, self.now);
             }
         }
         Ok(())
@@ -194,6 +192,7 @@ impl<'a> Pass<'a> {
         let compared = auto_sync::Compared {
             out_of_sync: sync.status == "OutOfSync",
             revision: &sync.revision,
+            revisions: &sync.revisions,
             resources: &self.app.status.resources,
         };
         let verdict = auto_sync::decide(&self.app, &compared, super::timeouts::self_heal(&self.controller.records.settings()), self.now);
@@ -204,7 +203,11 @@ impl<'a> Pass<'a> {
             auto_sync::Verdict::Later(wait) => again = Some((Reason::at(Level::Latest), wait)),
             auto_sync::Verdict::Refused(message) => conditions.push(Condition::new(ConditionType::SyncError, message)),
             auto_sync::Verdict::Start(operation) => {
-                self.event(false, "OperationStarted", format!("Initiated automated sync to '{}'", self.app.status.sync.revision));
+                self.event(
+                    false,
+                    "OperationStarted",
+                    format!("Initiated automated sync to '{}'", sources::shown(&sync.revision, &sync.revisions)),
+                );
                 self.app.operation = Some(*operation);
                 // Argo CD clears it when an operation is set, so that a reader never takes the last one's result for this one's.
                 self.app.status.operation_state = None;

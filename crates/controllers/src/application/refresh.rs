@@ -70,7 +70,8 @@ pub fn needed(app: &Application, reason: Reason, expiry: Expiry, now: Timestamp)
         );
     }
     let compared = &app.status.sync.compared_to;
-    let (source, sources) = (app.spec.source.clone().unwrap_or_default(), &app.spec.sources);
+    let sources = &app.spec.sources;
+    let source = if sources.is_empty() { app.spec.source.clone().unwrap_or_default() } else { Default::default() };
     if app.status.reconciled_at.is_some() && (source != compared.source || *sources != compared.sources) {
         return refresh(Level::ForceResolve, false, "spec.source differs");
     }

@@ -3,9 +3,11 @@
 //! Main function: [`operation`]. Pure. The operation carries where it came from as its `info`: it is never followed by another rollback,
 //! and the revision that it left is not synced again by itself.
 
+use super::sources::shown;
 use sha2::{Digest, Sha256};
 use tiphys_api::{
     Application,
+    application::ApplicationSpec,
     operation::{Info, Operation, OperationState, SyncOperation, SyncStrategy, SyncStrategyApply},
     source::ApplicationSource,
     status::RevisionHistory,
@@ -37,15 +39,17 @@ pub fn operation(app: &Application, late: &OperationState) -> Result<Operation, 
         return Err("only a whole sync is rolled back".into());
     }
     let to = last_healthy(app).ok_or("no entry of the history is known to have been healthy")?;
-    let from = late.sync_result.as_ref().map(|r| (r.revision.as_str(), r.source.clone())).unwrap_or_default();
-    if (from.0, &from.1) == (to.revision.as_str(), &to.source) {
-        return Err(format!("{} is what was healthy last", to.revision));
+    let from = late.sync_result.clone().unwrap_or_default();
+    if (&from.revision, &from.revisions, &from.source, &from.sources) == (&to.revision, &to.revisions, &to.source, &to.sources) {
+        return Err(format!("{} is what was healthy last", shown(&to.revision, &to.revisions)));
     }
     let info = |name: &str, value: &str| Info { name: name.into(), value: value.into() };
     Ok(Operation {
         sync: Some(SyncOperation {
             revision: to.revision.clone(),
-            source: Some(to.source.clone()),
+            revisions: to.revisions.clone(),
+            source: to.sources.is_empty().then(|| to.source.clone()),
+            sources: to.sources.clone(),
             prune: sync.prune,
             sync_options: sync.sync_options,
             // As a user's rollback: without hooks.
@@ -53,7 +57,11 @@ pub fn operation(app: &Application, late: &OperationState) -> Result<Operation, 
             ..SyncOperation::default()
         }),
         initiated_by: late.operation.initiated_by.clone(),
-        info: vec![info(FROM, from.0), info(SOURCE, &fingerprint(&from.1)), info(WHY, &late.message)],
+        info: vec![
+            info(FROM, &shown(&from.revision, &from.revisions)),
+            info(SOURCE, &fingerprint(&from.source, &from.sources)),
+            info(WHY, &late.message),
+        ],
         ..Operation::default()
     })
 }
@@ -68,9 +76,10 @@ pub fn origin(operation: &Operation) -> Option<&str> {
     told(operation, FROM)
 }
 
-/// Why this revision of this source was left, if the operation is the rollback from it.
-pub fn reason<'a>(operation: &'a Operation, revision: &str, source: Option<&ApplicationSource>) -> Option<&'a str> {
-    let same = origin(operation)? == revision && told(operation, SOURCE)? == fingerprint(source?);
+/// Why this revision of these sources was left, if the operation is the rollback from it.
+pub fn reason<'a>(operation: &'a Operation, revision: &str, spec: &ApplicationSpec) -> Option<&'a str> {
+    let left = || fingerprint(&spec.source.clone().unwrap_or_default(), &spec.sources);
+    let same = origin(operation)? == revision && told(operation, SOURCE)? == left();
     told(operation, WHY).filter(|_| same)
 }
 
@@ -78,8 +87,9 @@ fn told<'a>(operation: &'a Operation, name: &str) -> Option<&'a str> {
     operation.info.iter().find(|i| i.name == name).map(|i| i.value.as_str())
 }
 
-fn fingerprint(source: &ApplicationSource) -> String {
-    let text = serde_json::to_vec(source).expect("a source is strings, numbers and maps of them");
+fn fingerprint(source: &ApplicationSource, sources: &[ApplicationSource]) -> String {
+    let text = if sources.is_empty() { serde_json::to_vec(source) } else { serde_json::to_vec(sources) };
+    let text = text.expect("a source is strings, numbers and maps of them");
     Sha256::digest(text).iter().take(8).map(|b| format!("{b:02x}")).collect()
 }
 
@@ -108,10 +118,12 @@ mod tests {
         let sync = back.sync.clone().expect("a sync");
         assert_eq!((sync.revision.as_str(), sync.prune, back.initiated_by.automated), ("b", true, true));
         assert!(sync.sync_strategy.is_some_and(|s| s.apply.is_some()));
-        let source = ApplicationSource { repo_url: "r".into(), ..ApplicationSource::default() };
-        let other = ApplicationSource { path: "p".into(), ..source.clone() };
-        assert_eq!((origin(&back), reason(&back, "d", Some(&source))), (Some("d"), Some("too late")));
-        assert_eq!((reason(&back, "e", Some(&source)), reason(&back, "d", Some(&other))), (None, None), "these may be tried");
+        let spec = |path: &str| ApplicationSpec {
+            source: Some(ApplicationSource { repo_url: "r".into(), path: path.into(), ..ApplicationSource::default() }),
+            ..ApplicationSpec::default()
+        };
+        assert_eq!((origin(&back), reason(&back, "d", &spec(""))), (Some("d"), Some("too late")));
+        assert_eq!((reason(&back, "e", &spec("")), reason(&back, "d", &spec("p"))), (None, None), "these may be tried");
     }
 
     #[test]

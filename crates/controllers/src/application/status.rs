@@ -2,11 +2,13 @@
 //!
 //! Pure. Main function: [`apply_comparison`]. Where Argo CD keeps something (a transition time, an order), so do we.
 
+use super::sources::Revisions;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_api::{
     Application,
+    application::ApplicationSpec,
     operation::OperationState,
     status::{ApplicationCondition, ApplicationStatus, ComparedTo, HealthStatus, ResourceStatus, RevisionHistory},
 };
@@ -30,27 +32,26 @@ pub const BY_SPEC: [ConditionType; 2] = [ConditionType::InvalidSpecError, Condit
 /// What was compared, beside the objects.
 #[derive(Clone, Debug, Default)]
 pub struct Compared {
-    pub revision: String,
-    pub source_type: String,
+    pub revisions: Revisions,
+    /// Of each source.
+    pub source_types: Vec<String>,
     /// A comparison with manifests from Git counts as a reconciliation, one from memory does not.
     pub reconciled: bool,
 }
 
 /// Writes a comparison into the status.
 pub fn apply_comparison(app: &mut Application, comparison: &Comparison, compared: &Compared, now: Timestamp) {
-    let spec = app.spec.clone();
+    let several = !app.spec.sources.is_empty();
     let status = &mut app.status;
     status.sync.status = comparison.sync.to_string();
-    status.sync.compared_to = ComparedTo {
-        source: if spec.sources.is_empty() { spec.source.unwrap_or_default() } else { Default::default() },
-        sources: spec.sources,
-        destination: spec.destination,
-        ignore_differences: spec.ignore_differences,
-    };
-    status.sync.revision.clone_from(&compared.revision);
+    status.sync.compared_to = compared_to(app.spec.clone());
+    status.sync.revision.clone_from(&compared.revisions.one);
+    status.sync.revisions.clone_from(&compared.revisions.several);
     set_health(status, comparison.health.status, &comparison.health.message, now);
     status.resources = resources(&comparison.entries);
-    status.source_type.clone_from(&compared.source_type);
+    let types = &compared.source_types;
+    status.source_type = types.first().filter(|_| !several).cloned().unwrap_or_default();
+    status.source_types = if several { types.clone() } else { Vec::new() };
     status.resource_health_source = HEALTH_IN_TREE.to_owned();
     status.controller_namespace.clone_from(&app.metadata.namespace);
     if compared.reconciled || status.reconciled_at.is_none() {
@@ -59,20 +60,21 @@ pub fn apply_comparison(app: &mut Application, comparison: &Comparison, compared
     set_conditions(status, &comparison.conditions, &BY_COMPARISON, now);
 }
 
-/// The status of an Application that cannot be compared at all.
-pub fn apply_unknown(app: &mut Application, revision: &str, now: Timestamp) {
-    let spec = app.spec.clone();
-    let status = &mut app.status;
-    status.sync.status = SyncStatus::Unknown.to_string();
-    status.sync.compared_to = ComparedTo {
+/// What the status says it was compared to.
+fn compared_to(spec: ApplicationSpec) -> ComparedTo {
+    ComparedTo {
         source: if spec.sources.is_empty() { spec.source.unwrap_or_default() } else { Default::default() },
         sources: spec.sources,
         destination: spec.destination,
         ignore_differences: spec.ignore_differences,
-    };
-    if !revision.is_empty() {
-        revision.clone_into(&mut status.sync.revision);
     }
+}
+
+/// The status of an Application that cannot be compared at all. The revision stays what was compared last.
+pub fn apply_unknown(app: &mut Application, now: Timestamp) {
+    let status = &mut app.status;
+    status.sync.status = SyncStatus::Unknown.to_string();
+    status.sync.compared_to = compared_to(app.spec.clone());
     set_health(status, Verdict::Unknown, "", now);
     reconciled(status, now);
 }
@@ -223,7 +225,8 @@ mod tests {
         let live = Object::from_value(live).expect("a map");
         let mut comparison = compare(Desired::default(), &[(live.key(), Arc::new(live))].into(), &rules, &NoKinds, None, &DryRuns::new());
         comparison.health = Health::new(health, "");
-        let facts = Compared { revision: revision.into(), ..Compared::default() };
+        let revisions = Revisions { one: revision.into(), several: Vec::new() };
+        let facts = Compared { revisions, ..Compared::default() };
         apply_comparison(app, &comparison, &facts, time(at));
     }
 
@@ -248,7 +251,7 @@ mod tests {
         settings.config.insert("resource.exclusions".into(), "- a: [".into());
         let problem = settings.exclusions().expect_err("it is broken");
         let mut app = Application::default();
-        apply_unknown(&mut app, "", time("2026-01-01T00:00:00Z"));
+        apply_unknown(&mut app, time("2026-01-01T00:00:00Z"));
         set_conditions(
             &mut app.status,
             &[Condition::new(ConditionType::ComparisonError, problem)],
@@ -277,9 +280,9 @@ mod tests {
         let mut app = Application::default();
         app.status.operation_state =
             Some(OperationState { finished_at: Some(time("2026-01-01T00:00:02Z").into()), ..OperationState::default() });
-        apply_unknown(&mut app, "", time("2026-01-01T00:00:01Z"));
+        apply_unknown(&mut app, time("2026-01-01T00:00:01Z"));
         assert_eq!(app.status.reconciled_at, Some(time("2026-01-01T00:00:02Z").into()));
-        apply_unknown(&mut app, "", time("2026-01-01T00:00:05Z"));
+        apply_unknown(&mut app, time("2026-01-01T00:00:05Z"));
         assert_eq!(app.status.reconciled_at, Some(time("2026-01-01T00:00:05Z").into()));
     }
 

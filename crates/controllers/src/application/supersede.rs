@@ -2,12 +2,17 @@
 //!
 //! Main function: [`newer`]. Only a sync that follows the Application's target revision can be superseded, and only by other manifests.
 
-use super::{pass::Pass, rollback, timeouts};
+use super::{
+    pass::Pass,
+    rollback,
+    sources::{self, Revisions},
+    timeouts,
+};
 
 /// What is being synced. Losing it costs time, nothing else.
 #[derive(Clone, Debug)]
 pub struct Syncing {
-    pub revision: String,
+    pub revisions: Revisions,
     /// Of the manifests.
     pub digest: String,
 }
@@ -18,11 +23,12 @@ pub fn newer(pass: &Pass<'_>) -> Option<String> {
     let sync = operation.sync.as_ref()?;
     let settings = pass.controller.records.settings();
     let wanted = timeouts::supersede(&settings, &sync.sync_options) == Ok(true);
-    let follows = operation.initiated_by.automated || sync.revision.is_empty();
+    let follows = operation.initiated_by.automated || (sync.revision.is_empty() && sync.revisions.is_empty());
     if !wanted || !follows || sync.dry_run || !sync.manifests.is_empty() || rollback::origin(operation).is_some() {
         return None;
     }
-    let (latest, syncing) = (&pass.memo.desired.as_ref()?.manifests, pass.memo.syncing.as_ref()?);
-    let other = latest.revision != syncing.revision && latest.digest != syncing.digest && latest.errors.is_empty();
-    other.then(|| latest.revision.clone())
+    let (latest, syncing) = (pass.memo.desired.as_ref()?, pass.memo.syncing.as_ref()?);
+    let revisions = latest.revisions();
+    let other = revisions != syncing.revisions && latest.digest() != syncing.digest && latest.is_whole();
+    other.then(|| sources::shown(&revisions.one, &revisions.several))
 }

@@ -214,7 +214,7 @@ impl<'a> Play<'a> {
             ["show", "history"] => {
                 let app = self.ground.find(&Self::app_path(&self.apps[0])).await.unwrap_or_default();
                 let history = app["status"]["history"].as_array().cloned().unwrap_or_default();
-                history.iter().map(|h| self.plain(&format!("history {}: {}", h["id"], h["revision"].as_str().unwrap_or("")))).collect()
+                history.iter().map(|h| self.plain(&format!("history {}: {}", h["id"], transcript::revision_of(h)))).collect()
             }
             ["show", target, fields @ ..] => {
                 let object = match self.target(target).await {

@@ -126,17 +126,21 @@ impl Play<'_> {
     /// The whole content of the next revision: one object a line, or between two lines `---` as it stands; `/folder` begins another folder.
     async fn commit(&mut self, body: &str) -> Said {
         let mut files: BTreeMap<String, String> = BTreeMap::new();
-        let (mut folder, mut raw) = ("app".to_owned(), None::<String>);
+        let (mut folder, mut raw) = ("app".to_owned(), None::<(Option<String>, String)>);
         for line in body.lines().chain(["---end"]) {
             let name = format!("{folder}/{:02}", files.len());
             match (&mut raw, line) {
                 (Some(_), "---" | "---end") => {
-                    let text = raw.take().unwrap_or_default();
-                    yaml_of(&text).iter().for_each(|object| self.note(object));
-                    files.insert(format!("{name}.yaml"), text);
+                    let (named, text) = raw.take().unwrap_or_default();
+                    // A file with a name of its own may be anything.
+                    if named.is_none() {
+                        yaml_of(&text).iter().for_each(|object| self.note(object));
+                    }
+                    files.insert(named.unwrap_or(format!("{name}.yaml")), text);
                 }
-                (Some(text), line) => *text += &format!("{line}\n"),
-                (None, "---") => raw = Some(String::new()),
+                (Some((_, text)), line) => *text += &format!("{line}\n"),
+                (None, "---") => raw = Some((None, String::new())),
+                (None, line) if line.starts_with("--- ") => raw = Some((Some(line[4..].to_owned()), String::new())),
                 (None, "---end") => {}
                 (None, line) if line.starts_with('/') => line[1..].clone_into(&mut folder),
                 (None, line) => {

@@ -58,10 +58,18 @@ fn name_of(resource: &Value, usual: &str) -> String {
     if namespace.is_empty() || namespace == usual { format!("{kind}/{name}") } else { format!("{kind}/{namespace}/{name}") }
 }
 
+/// The revision, or those of several sources.
+pub fn revision_of(value: &Value) -> String {
+    match list(value, "/revisions") {
+        [] => word(value, "/revision").to_owned(),
+        several => several.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+    }
+}
+
 /// What an Application says of its operation.
 pub fn operation(app: &Value, title: &str, usual: &str) -> Option<Section> {
     let state = app.pointer("/status/operationState")?;
-    let (phase, message, revision) = (word(state, "/phase"), word(state, "/message"), word(state, "/syncResult/revision"));
+    let (phase, message, revision) = (word(state, "/phase"), word(state, "/message"), revision_of(&state["syncResult"]));
     let at = if revision.is_empty() { String::new() } else { format!(" at {revision}") };
     let mut lines: Vec<String> = format!("{title}operation {phase}{at}: {message}").lines().map(str::to_owned).collect();
     let row = |r: &Value| {
@@ -77,7 +85,7 @@ pub fn application(app: Option<&Value>, title: &str, usual: &str) -> Section {
     let Some(app) = app else { return (format!("{title}application"), vec![format!("{title}application is gone")]) };
     let leaves = if app.pointer("/metadata/deletionTimestamp").is_some() { ", being deleted" } else { "" };
     let (sync, revision, health) =
-        (word(app, "/status/sync/status"), word(app, "/status/sync/revision"), word(app, "/status/health/status"));
+        (word(app, "/status/sync/status"), revision_of(&app["status"]["sync"]), word(app, "/status/health/status"));
     let at = if revision.is_empty() { String::new() } else { format!(" at {revision}") };
     let mut lines = vec![format!("{title}application {}{at}, {}{leaves}", or_dash(sync), or_dash(health))];
     let conditions = list(app, "/status/conditions");

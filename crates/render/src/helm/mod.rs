@@ -2,7 +2,6 @@
 //!
 //! Main types: [`chart::Chart`], made from a folder or an archive, [`values::Values`] and [`ParsedChart`]; main function: [`render_chart`].
 //! Everything is bytes in, values out, under [`Limits`]; what a chart lacks is named ([`values::missing_dependencies`]), never fetched.
-//! Applications with Helm sources are not wired to it yet, so [`crate::render`] still refuses them.
 
 mod capabilities;
 pub mod chart;

@@ -10,7 +10,7 @@ mod tree;
 mod write;
 
 pub(crate) use fetch::{Remote, remove_stale_locks};
-pub(crate) use tree::GitFiles;
+pub(crate) use tree::{Found, GitFiles};
 pub(crate) use write::{commit_files, init_bare};
 
 use crate::{RepoError, revision::Reference};

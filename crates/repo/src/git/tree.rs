@@ -3,8 +3,8 @@
 use super::Store;
 use gix::{ObjectId, bstr::ByteSlice, objs::tree::EntryKind};
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, atomic::AtomicBool, atomic::Ordering},
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, PoisonError},
 };
 use tiphys_render::{FileEntry, FileError, FileKind, SourceFiles};
 
@@ -27,41 +27,48 @@ pub(crate) struct GitFiles {
     repo: Mutex<gix::Repository>,
     root: ObjectId,
     trees: Mutex<HashMap<ObjectId, Arc<Vec<Node>>>>,
-    /// Paths outside of this folder make the result depend on more than the folder.
-    base: String,
-    left_base: AtomicBool,
+    /// What is in this folder needs no note: whoever asks knows its tree.
+    base: Option<String>,
+    /// What was looked for elsewhere, or through links, and what was there.
+    noted: Mutex<BTreeMap<String, Found>>,
 }
 
 /// Where a path leads after links.
-enum Found {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
     Dir(ObjectId),
     File(ObjectId),
     Other,
     Missing,
+    /// The path cannot be followed.
+    Bad,
 }
 
 impl GitFiles {
-    pub fn new(store: &Store, root: ObjectId, base: &str) -> Self {
+    /// `base` is the folder whose tree the caller knows; none: everything that is looked for is noted.
+    pub fn new(store: &Store, root: ObjectId, base: Option<&str>) -> Self {
         Self {
             repo: Mutex::new(store.local()),
             root,
             trees: Mutex::new(HashMap::new()),
-            base: base.to_owned(),
-            left_base: AtomicBool::new(false),
+            base: base.map(str::to_owned),
+            noted: Mutex::default(),
         }
     }
 
-    /// The tree of the base folder, or None when it is no folder.
-    pub fn base_tree(&self) -> Result<Option<ObjectId>, FileError> {
-        match self.find(&self.base)? {
-            Found::Dir(id) => Ok(Some(id)),
-            _ => Ok(None),
-        }
+    /// What is at a path.
+    pub fn look(&self, path: &str) -> Found {
+        self.find(path).unwrap_or(Found::Bad)
     }
 
-    /// Whether a link led out of the base folder (but not out of the tree).
-    pub fn left_base(&self) -> bool {
-        self.left_base.load(Ordering::Relaxed)
+    /// What was looked for outside of the base folder or through links, and what was there: with the folder's tree all that was seen.
+    pub fn noted(&self) -> BTreeMap<String, Found> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes over what was noted of the same tree by others.
+    pub fn note(&self, noted: BTreeMap<String, Found>) {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).extend(noted);
     }
 
     fn unreadable(path: &str, reason: impl ToString) -> FileError {
@@ -105,12 +112,24 @@ impl GitFiles {
         Ok(std::mem::take(&mut object.data))
     }
 
-    /// Walks a path from the root, following links by putting their target in front of what is left to walk.
     fn find(&self, path: &str) -> Result<Found, FileError> {
+        let mut links = 0;
+        let found = self.walk(path, &mut links);
+        let in_base = self.base.as_ref().is_some_and(|base| {
+            base.is_empty() || path.strip_prefix(base.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        if links > 0 || !in_base {
+            let found = *found.as_ref().unwrap_or(&Found::Bad);
+            self.noted.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), found);
+        }
+        found
+    }
+
+    /// Walks a path from the root, following links by putting their target in front of what is left to walk.
+    fn walk(&self, path: &str, links: &mut usize) -> Result<Found, FileError> {
         let mut todo: Vec<String> = path.split('/').rev().filter(|p| !p.is_empty()).map(str::to_owned).collect();
         // The folders from the root to where we are, with their names.
         let mut stack: Vec<(String, ObjectId)> = Vec::new();
-        let mut links = 0;
         while let Some(part) = todo.pop() {
             match part.as_str() {
                 "" | "." => continue,
@@ -129,8 +148,8 @@ impl GitFiles {
             match node.kind {
                 EntryKind::Tree => stack.push((part, node.id)),
                 EntryKind::Link => {
-                    links += 1;
-                    if links > MAX_LINKS {
+                    *links += 1;
+                    if *links > MAX_LINKS {
                         return Err(FileError::LinkLoop(path.to_owned()));
                     }
                     let target = self.blob(node.id, path, MAX_LINK_TEXT)?;
@@ -146,22 +165,11 @@ impl GitFiles {
                 EntryKind::Commit => return Ok(if todo.is_empty() { Found::Other } else { Found::Missing }),
                 EntryKind::Blob | EntryKind::BlobExecutable => {
                     let only_dots = todo.iter().all(|p| p.is_empty() || p == ".");
-                    self.note_place(&stack, &part);
                     return Ok(if only_dots { Found::File(node.id) } else { Found::Missing });
                 }
             }
         }
-        self.note_place(&stack, "");
         Ok(Found::Dir(stack.last().map_or(self.root, |(_, id)| *id)))
-    }
-
-    /// Remembers when a path led out of the base folder.
-    fn note_place(&self, stack: &[(String, ObjectId)], last: &str) {
-        let mut parts = stack.iter().map(|(name, _)| name.as_str()).chain((!last.is_empty()).then_some(last));
-        let inside = self.base.split('/').filter(|p| !p.is_empty()).all(|want| parts.next() == Some(want));
-        if !inside {
-            self.left_base.store(true, Ordering::Relaxed);
-        }
     }
 
     fn size(&self, id: ObjectId, path: &str) -> Result<u64, FileError> {
@@ -176,7 +184,7 @@ impl SourceFiles for GitFiles {
             Found::Dir(_) => Some(FileKind::Dir),
             Found::File(id) => Some(FileKind::File { size: self.size(id, path)? }),
             Found::Other => Some(FileKind::Other),
-            Found::Missing => None,
+            Found::Missing | Found::Bad => None,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     ApiError, Code,
-    ports::{Live, LiveRef, LogOptions, Propagation},
+    ports::{ClusterFacts, Live, LiveRef, LogOptions, Propagation},
 };
 use async_trait::async_trait;
 use bytes::BytesMut;
@@ -90,6 +90,12 @@ impl Live for ClusterLive {
             Some((state, (states, false)))
         });
         changes.filter_map(|state| std::future::ready((state.generation > 0).then(|| state.tree.clone()))).boxed()
+    }
+
+    async fn facts(&self, app: &Application) -> Result<ClusterFacts, ApiError> {
+        let cluster = self.cluster_of(app).await?;
+        let kube_version = cluster.cache.discovery().cluster().version().git_version.clone();
+        Ok(ClusterFacts { kube_version, api_versions: cluster.cache.kinds().api_versions() })
     }
 
     async fn get(&self, app: &Application, object: &LiveRef) -> Result<Value, ApiError> {
@@ -227,7 +233,7 @@ fn info(cluster: &LiveCluster) -> ClusterInfo {
             attempted_at: Some(Timestamp::now().into()),
         },
         server_version: cluster.cache.discovery().cluster().version().short(),
-        api_versions: cluster.cache.kinds().api_versions(),
+        api_versions: cluster.cache.kinds().api_versions().to_vec(),
         ..Default::default()
     };
     info.cache_info.resources_count = count(stats.objects);

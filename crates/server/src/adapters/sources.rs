@@ -6,9 +6,13 @@ use crate::{
 };
 use async_trait::async_trait;
 use serde_json::Value;
-use tiphys_api::repository::{Repository, RevisionMetadata};
+use tiphys_api::{
+    repository::{Repository, RevisionMetadata},
+    rpc::repository::{DirectoryAppSpec, HelmAppSpec, RepoAppDetailsResponse},
+    source::HelmParameter,
+};
 use tiphys_cluster::Records;
-use tiphys_repo::{ManifestRequest, RepoAccess, RepoError, Repos};
+use tiphys_repo::{ManifestRequest, RefSource, RepoAccess, RepoError, Repos, Surroundings};
 
 /// Repositories, reached with the known hosts and certificates of the settings.
 pub struct GitSources {
@@ -29,6 +33,28 @@ impl GitSources {
         let host = host.rsplit('@').next().unwrap_or_default();
         access.ca_data = settings.tls_certificates.get(host).cloned().unwrap_or_default();
         access
+    }
+}
+
+impl GitSources {
+    fn request(&self, request: RenderRequest) -> ManifestRequest {
+        let refs = request.refs.iter().map(|(name, (r, sha))| (name.clone(), RefSource { access: self.access(r), sha: sha.clone() }));
+        ManifestRequest {
+            access: self.access(&request.repository),
+            sha: request.revision,
+            app_name: request.app_name,
+            namespace: request.namespace,
+            project: request.project,
+            surroundings: Surroundings {
+                kube_version: request.facts.kube_version,
+                api_versions: request.facts.api_versions,
+                value_file_schemes: self.records.settings().value_file_schemes(),
+            },
+            refs: refs.collect(),
+            several: request.several,
+            no_cache: request.no_cache,
+            source: request.source,
+        }
     }
 }
 
@@ -54,24 +80,28 @@ impl Sources for GitSources {
     }
 
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
-        let rendered = self
-            .repos
-            .manifests(ManifestRequest {
-                access: self.access(&request.repository),
-                source: request.source,
-                sha: request.revision,
-                app_name: request.app_name,
-                namespace: request.namespace,
-                project: request.project,
-                no_cache: request.no_cache,
-            })
-            .await?;
+        let rendered = self.repos.manifests(self.request(request)).await?;
         Ok(RenderedManifests {
             revision: rendered.revision.clone(),
             source_type: rendered.source_type.clone(),
             objects: rendered.objects.iter().map(|o| Value::Object(o.0.clone())).collect(),
             errors: rendered.errors.iter().map(ToString::to_string).collect(),
         })
+    }
+
+    async fn details(&self, request: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError> {
+        let file_parameters = request.source.helm.clone().unwrap_or_default().file_parameters;
+        let details = self.repos.details(self.request(request)).await?;
+        let parameter = |(name, value): (String, String)| HelmParameter { name, value, force_string: false };
+        let helm = details.helm.map(|h| HelmAppSpec {
+            name: String::new(),
+            value_files: h.value_files,
+            parameters: h.parameters.into_iter().map(parameter).collect(),
+            values: h.values,
+            file_parameters,
+        });
+        let directory = helm.is_none().then(DirectoryAppSpec::default);
+        Ok(RepoAppDetailsResponse { type_: details.kind.as_str().to_owned(), helm, directory, ..Default::default() })
     }
 
     async fn test(&self, repository: &Repository) -> Result<(), ApiError> {

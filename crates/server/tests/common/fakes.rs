@@ -12,14 +12,14 @@ use tiphys_api::{
     cluster::Cluster,
     repository::{Repository, RevisionMetadata},
     resource::{ApplicationTree, ResourceDiff},
-    rpc::{application::LogEntry, events::EventList},
+    rpc::{application::LogEntry, events::EventList, repository::RepoAppDetailsResponse},
 };
 use tiphys_apimachinery::patch::json_merge;
 use tiphys_server::{
     ApiError,
     ports::{
-        EventRecord, Live, LiveRef, LogOptions, Propagation, RenderRequest, RenderedManifests, SecretRecord, Sources, Store, StoreError,
-        StoreEvent, StoreResult,
+        ClusterFacts, EventRecord, Live, LiveRef, LogOptions, Propagation, RenderRequest, RenderedManifests, SecretRecord, Sources, Store,
+        StoreError, StoreEvent, StoreResult,
     },
 };
 use tokio::sync::broadcast;
@@ -215,6 +215,10 @@ impl Live for FakeLive {
         futures::stream::iter(self.tree.lock().expect("not poisoned").clone()).chain(futures::stream::pending()).boxed()
     }
 
+    async fn facts(&self, _: &Application) -> Result<ClusterFacts, ApiError> {
+        Ok(ClusterFacts::default())
+    }
+
     async fn get(&self, _: &Application, object: &LiveRef) -> Result<Value, ApiError> {
         self.objects.lock().expect("not poisoned").get(&object.name).cloned().ok_or_else(|| ApiError::not_found("not found"))
     }
@@ -276,6 +280,10 @@ impl Sources for FakeSources {
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
         let object = serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "dmFsdWU="}});
         Ok(RenderedManifests { revision: request.revision, source_type: "Directory".into(), objects: vec![object], errors: Vec::new() })
+    }
+
+    async fn details(&self, _: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError> {
+        Ok(RepoAppDetailsResponse { type_: "Directory".into(), ..Default::default() })
     }
 
     async fn test(&self, repository: &Repository) -> Result<(), ApiError> {

@@ -1,7 +1,7 @@
 //! GetManifests: what Git says, rendered, without values of Secrets.
 
-use super::{find, live::mask, validate};
-use crate::{ApiError, auth::Caller, ports::RenderRequest, server::State, services::repository::repository};
+use super::{find, live::mask, render::Asker, validate};
+use crate::{ApiError, auth::Caller, server::State};
 use std::sync::Arc;
 use tiphys_api::{
     rpc::{application::ApplicationManifestQuery, repository::ManifestResponse},
@@ -27,20 +27,12 @@ pub async fn get(state: Arc<State>, _: Caller, q: ApplicationManifestQuery) -> R
     }
     let mut response = ManifestResponse { namespace: app.spec.destination.namespace.clone(), ..Default::default() };
     response.server.clone_from(&app.spec.destination.server);
+    // Permissions come first: a source that is not permitted is not even contacted.
+    sources.iter().try_for_each(|source| validate::permitted(&project, &source.repo_url))?;
+    let failed = |e: ApiError| e.context("error generating manifests");
+    let asker = Asker::new(&state, &app, &sources).await.map_err(failed)?;
     for source in sources.into_iter().filter(|s| !s.path.is_empty() || !s.chart.is_empty()) {
-        validate::permitted(&project, &source.repo_url)?;
-        let repository = repository(&state, &source.repo_url, spec::project_name(&app)).await?;
-        let failed = |e: ApiError| e.context("error generating manifests");
-        let (revision, _) = state.sources.resolve(&repository, &source.target_revision).await.map_err(failed)?;
-        let request = RenderRequest {
-            repository,
-            source,
-            revision,
-            app_name: app.metadata.name.clone(),
-            namespace: app.spec.destination.namespace.clone(),
-            project: spec::project_name(&app).to_owned(),
-            no_cache: q.no_cache.unwrap_or(false),
-        };
+        let request = asker.request(source, q.no_cache.unwrap_or(false)).await.map_err(failed)?;
         let rendered = state.sources.render(request).await.map_err(failed)?;
         if !rendered.errors.is_empty() {
             return Err(failed(ApiError::plain(rendered.errors.join("; "))));

@@ -7,6 +7,7 @@ pub mod live;
 pub mod logs;
 pub mod manifests;
 pub mod read;
+mod render;
 pub mod sync;
 mod validate;
 pub mod watch;

@@ -1,6 +1,7 @@
 //! Whether an Application may be stored: its fields, its project's permissions, its repository. Normalises it too.
 
-use crate::{ApiError, ports::RenderRequest, server::State, services::repository::repository};
+use super::render::Asker;
+use crate::{ApiError, server::State, services::repository::repository};
 use std::collections::BTreeSet;
 use tiphys_api::{AppProject, Application, application::ApplicationSpec, source::ApplicationSource};
 use tiphys_engine::{
@@ -43,38 +44,25 @@ pub async fn validate_and_normalize(state: &State, app: &mut Application, projec
 async fn unreadable(state: &State, app: &Application) -> Result<Vec<Condition>, ApiError> {
     let invalid = |message: String| Condition::new(tiphys_engine::types::ConditionType::InvalidSpecError, message);
     let mut conditions = Vec::new();
-    for source in spec::sources(&app.spec) {
+    let sources: Vec<ApplicationSource> = spec::sources(&app.spec).into_iter().cloned().collect();
+    for source in &sources {
         let repository = repository(state, &source.repo_url, spec::project_name(app)).await?;
         if let Err(e) = state.sources.test(&repository).await {
             let message = format!("repository not accessible: repositories not accessible: {:?}: {e}", source.repo_url);
             return Ok(vec![invalid(message)]);
         }
-        if source.path.is_empty() && source.chart.is_empty() {
-            continue;
-        }
-        if let Err(e) = render(state, app, repository, source).await {
+    }
+    let asker = Asker::new(state, app, &sources).await?;
+    for source in sources.iter().filter(|s| !s.path.is_empty() || !s.chart.is_empty()) {
+        if let Err(e) = render(state, &asker, source).await {
             conditions.push(invalid(format!("Unable to generate manifests in {}: {e}", source.path)));
         }
     }
     Ok(conditions)
 }
 
-async fn render(
-    state: &State,
-    app: &Application,
-    repository: tiphys_api::repository::Repository,
-    source: &ApplicationSource,
-) -> Result<(), ApiError> {
-    let (revision, _) = state.sources.resolve(&repository, &source.target_revision).await?;
-    let request = RenderRequest {
-        repository,
-        source: source.clone(),
-        revision,
-        app_name: app.metadata.name.clone(),
-        namespace: app.spec.destination.namespace.clone(),
-        project: spec::project_name(app).to_owned(),
-        no_cache: false,
-    };
+async fn render(state: &State, asker: &Asker<'_>, source: &ApplicationSource) -> Result<(), ApiError> {
+    let request = asker.request(source.clone(), false).await?;
     let rendered = state.sources.render(request).await?;
     if rendered.errors.is_empty() { Ok(()) } else { Err(ApiError::plain(rendered.errors.join("; "))) }
 }

@@ -6,19 +6,25 @@ mod secrets;
 pub use connections::Connections;
 pub use secrets::{repository, stored};
 
-use crate::{ApiError, Code, auth::Caller, server::State};
+use crate::{
+    ApiError,
+    auth::Caller,
+    ports::{ClusterFacts, RenderRequest},
+    server::State,
+};
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::access::normalize_url;
 use tiphys_api::{
+    Application,
     cluster::ConnectionState,
     repository::{Repository, RepositoryList},
     rpc::repository::{
-        DirectoryAppSpec, Refs, RepoAccessQuery, RepoAppDetailsQuery, RepoAppDetailsResponse, RepoCreateRequest, RepoQuery, RepoResponse,
-        RepoUpdateRequest,
+        Refs, RepoAccessQuery, RepoAppDetailsQuery, RepoAppDetailsResponse, RepoCreateRequest, RepoQuery, RepoResponse, RepoUpdateRequest,
     },
 };
+use tiphys_engine::spec;
 
 const AT_ONCE: usize = 8;
 
@@ -181,23 +187,38 @@ pub async fn refs(state: Arc<State>, _: Caller, q: RepoQuery) -> Result<Refs, Ap
     Ok(Refs { branches, tags })
 }
 
-/// Which kind of source it is. Parameters come with Helm and Kustomize.
+/// Which kind of source it is, and what there is to set in it.
 pub async fn app_details(state: Arc<State>, _: Caller, q: RepoAppDetailsQuery) -> Result<RepoAppDetailsResponse, ApiError> {
     let source = q.source.ok_or_else(|| ApiError::invalid("missing payload in request"))?;
-    let repository = repository(&state, &source.repo_url, &q.app_project).await?;
-    let (revision, _) = state.sources.resolve(&repository, &source.target_revision).await?;
-    let request = crate::ports::RenderRequest {
-        repository,
+    let main = repository(&state, &source.repo_url, &q.app_project).await?;
+    let (revision, _) = state.sources.resolve(&main, &source.target_revision).await?;
+    let mut refs = BTreeMap::new();
+    // The sources that this one may refer to are those of the Application.
+    if let Some(app) = app_of(&state, &q.app_name, &q.app_project).await {
+        for other in app.spec.sources.iter().filter(|s| !s.ref_.is_empty()) {
+            let repository = repository(&state, &other.repo_url, &q.app_project).await?;
+            let (sha, _) = state.sources.resolve(&repository, &other.target_revision).await?;
+            refs.insert(other.ref_.clone(), (repository, sha));
+        }
+    }
+    let several = !refs.is_empty();
+    let request = RenderRequest {
+        repository: main,
         source,
         revision,
         app_name: q.app_name,
         namespace: String::new(),
         project: q.app_project,
+        facts: ClusterFacts::default(),
+        refs,
+        several,
         no_cache: false,
     };
-    let rendered = state.sources.render(request).await?;
-    if rendered.source_type != "Directory" {
-        return Err(ApiError::new(Code::Unimplemented, format!("details of {} sources are not supported yet", rendered.source_type)));
-    }
-    Ok(RepoAppDetailsResponse { type_: rendered.source_type, directory: Some(DirectoryAppSpec {}), ..Default::default() })
+    state.sources.details(request).await
+}
+
+/// The Application that details are asked for, if there is one in that project.
+async fn app_of(state: &State, name: &str, project: &str) -> Option<Application> {
+    let found = state.store.get_app(&state.options.namespace, name).await.ok()?;
+    (spec::project_name(&found) == project).then_some(found)
 }

@@ -1,0 +1,227 @@
+//! Where an Application's manifests come from: each of its sources is rendered at its revision, and the objects are put together.
+//!
+//! Main types: [`Wanted`] and [`Desired`]; main function: [`load`].
+
+use super::{
+    pass::Pass,
+    refresh::{Level, Refresh},
+};
+use std::{collections::BTreeMap, sync::Arc};
+use tiphys_api::{Application, operation::SyncOperation, source::ApplicationSource};
+use tiphys_apimachinery::Object;
+use tiphys_cluster::clusters::LiveCluster;
+use tiphys_engine::types::{Condition, ConditionType};
+use tiphys_repo::{ManifestRequest, Manifests, RefSource, RepoAccess, RepoError, Surroundings, check_source};
+
+/// The sources of an Application or of an operation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wanted {
+    pub list: Vec<ApplicationSource>,
+    /// They are `spec.sources`, if only of one.
+    pub several: bool,
+}
+
+impl Wanted {
+    pub fn of(app: &Application) -> Result<Self, String> {
+        Self::new(app.spec.source.as_ref(), &app.spec.sources).ok_or_else(|| "spec.source is missing".to_owned())
+    }
+
+    /// What the operation names, else what the Application names.
+    pub fn of_operation(operation: &SyncOperation, app: &Application) -> Result<Self, String> {
+        Self::new(operation.source.as_ref(), &operation.sources).map_or_else(|| Self::of(app), Ok)
+    }
+
+    fn new(one: Option<&ApplicationSource>, several: &[ApplicationSource]) -> Option<Self> {
+        match (several, one) {
+            ([], None) => None,
+            ([], Some(one)) => Some(Self { list: vec![one.clone()], several: false }),
+            (several, _) => Some(Self { list: several.to_vec(), several: true }),
+        }
+    }
+
+    /// The revision to use of each: those of an operation where it names them, else the sources' own.
+    pub fn revisions(&self, operation: &SyncOperation) -> Vec<String> {
+        let one = std::slice::from_ref(&operation.revision);
+        let named = if self.several { operation.revisions.as_slice() } else { one };
+        let revision =
+            |(i, source): (usize, &ApplicationSource)| named.get(i).filter(|r| !r.is_empty()).unwrap_or(&source.target_revision).clone();
+        self.list.iter().enumerate().map(revision).collect()
+    }
+}
+
+/// What was rendered, as the status tells it: `revision` of the one source, `revisions` of several.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Revisions {
+    pub one: String,
+    pub several: Vec<String>,
+}
+
+impl Revisions {
+    pub fn new(wanted: &Wanted, revisions: Vec<String>) -> Self {
+        if wanted.several {
+            return Self { one: String::new(), several: revisions };
+        }
+        Self { one: revisions.into_iter().next().unwrap_or_default(), several: Vec::new() }
+    }
+}
+
+/// For people: those of several sources with spaces between them.
+pub fn shown(revision: &str, revisions: &[String]) -> String {
+    if revisions.is_empty() { revision.to_owned() } else { revisions.join(" ") }
+}
+
+/// What Git says an Application is.
+#[derive(Clone)]
+pub struct Desired {
+    pub wanted: Wanted,
+    /// Of each source.
+    pub manifests: Vec<Arc<Manifests>>,
+}
+
+impl Desired {
+    pub fn revisions(&self) -> Revisions {
+        Revisions::new(&self.wanted, self.manifests.iter().map(|m| m.revision.clone()).collect())
+    }
+
+    /// Those of the sources, in order.
+    pub fn types(&self) -> Vec<String> {
+        self.manifests.iter().map(|m| m.source_type.clone()).collect()
+    }
+
+    /// The same for the same objects.
+    pub fn digest(&self) -> String {
+        self.manifests.iter().map(|m| m.digest.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    pub fn objects(&self) -> Vec<Arc<Object>> {
+        self.manifests.iter().flat_map(|m| m.objects.iter().cloned()).collect()
+    }
+
+    pub fn is_whole(&self) -> bool {
+        self.manifests.iter().all(|m| m.errors.is_empty())
+    }
+
+    /// What the renderers could not use, as one condition each.
+    pub fn broken(&self) -> Vec<Condition> {
+        let all = self.manifests.len();
+        let of_source = |(i, m): (usize, &Arc<Manifests>)| {
+            let text = |e: &tiphys_render::ManifestError| {
+                format!("Failed to load target state: failed to generate manifest for source {} of {all}: {e}", i + 1)
+            };
+            m.errors.iter().map(|e| Condition::new(ConditionType::ComparisonError, text(e))).collect::<Vec<_>>()
+        };
+        self.manifests.iter().enumerate().flat_map(of_source).collect()
+    }
+}
+
+/// A source whose revision is known.
+struct Resolved {
+    access: RepoAccess,
+    sha: String,
+}
+
+/// Renders the sources at these revisions.
+///
+/// # Errors
+/// Why there are no manifests at all; what only a file lacks is part of the result.
+pub async fn load(
+    pass: &Pass<'_>,
+    cluster: &LiveCluster,
+    wanted: &Wanted,
+    revisions: &[String],
+    refresh: &Refresh,
+) -> Result<Desired, String> {
+    let failed = |e: String| format!("Failed to load target state: {e}");
+    let names = ref_names(wanted).map_err(|e| failed(format!("failed to get ref sources: {e}")))?;
+    let fresh = refresh.hard || refresh.level >= Level::ForceResolve;
+    let mut resolved = Vec::with_capacity(wanted.list.len());
+    for (source, revision) in wanted.list.iter().zip(revisions) {
+        let found = resolve(pass, source, revision, fresh).await;
+        resolved.push(found.map_err(|e| failed(e.to_string()))?);
+    }
+    let refs: BTreeMap<String, RefSource> =
+        names.into_iter().map(|(name, i)| (name, RefSource { access: resolved[i].access.clone(), sha: resolved[i].sha.clone() })).collect();
+    let surroundings = surroundings(pass, cluster);
+    let mut manifests = Vec::with_capacity(resolved.len());
+    for (i, (source, Resolved { access, sha })) in wanted.list.iter().zip(resolved).enumerate() {
+        let request = ManifestRequest {
+            access,
+            source: source.clone(),
+            sha,
+            app_name: pass.key.instance(&pass.controller.records.namespace),
+            namespace: pass.app.spec.destination.namespace.clone(),
+            project: tiphys_engine::spec::project_name(&pass.app).to_owned(),
+            surroundings: surroundings.clone(),
+            refs: refs.clone(),
+            several: wanted.several,
+            no_cache: refresh.hard,
+        };
+        let rendered = pass.controller.repos.manifests(request).await;
+        let failed = |e: RepoError| failed(format!("failed to generate manifest for source {} of {}: {e}", i + 1, wanted.list.len()));
+        manifests.push(rendered.map_err(failed)?);
+    }
+    Ok(Desired { wanted: wanted.clone(), manifests })
+}
+
+async fn resolve(pass: &Pass<'_>, source: &ApplicationSource, revision: &str, fresh: bool) -> Result<Resolved, RepoError> {
+    check_source(source)?;
+    let access = pass.controller.access(&source.repo_url, &pass.app.spec.project);
+    let resolved = pass.controller.repos.resolve(&access, revision, fresh).await?;
+    Ok(Resolved { access, sha: resolved.sha })
+}
+
+/// Which source each `ref` names.
+fn ref_names(wanted: &Wanted) -> Result<BTreeMap<String, usize>, String> {
+    let mut names = BTreeMap::new();
+    for (i, source) in wanted.list.iter().enumerate().filter(|(_, s)| !s.ref_.is_empty()) {
+        let name = &source.ref_;
+        if !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
+            return Err(format!("sources.ref {name} cannot contain any special characters except '_' and '-'"));
+        }
+        if names.insert(name.clone(), i).is_some() {
+            return Err("invalid sources: multiple sources had the same `ref` key".to_owned());
+        }
+    }
+    Ok(names)
+}
+
+fn surroundings(pass: &Pass<'_>, cluster: &LiveCluster) -> Surroundings {
+    Surroundings {
+        kube_version: cluster.cache.discovery().cluster().version().git_version.clone(),
+        api_versions: cluster.cache.kinds().api_versions(),
+        value_file_schemes: pass.controller.records.settings().value_file_schemes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn wanted(spec: &Value) -> Wanted {
+        let app: Application = serde_json::from_value(json!({"spec": spec})).expect("an Application");
+        Wanted::of(&app).expect("sources")
+    }
+
+    #[test]
+    fn an_operations_revisions_come_first() {
+        let source = |revision: &str| json!({"repoURL": "r", "targetRevision": revision, "path": "p"});
+        let operation: SyncOperation =
+            serde_json::from_value(json!({"revision": "one", "revisions": ["first", ""]})).expect("an operation");
+        let single = wanted(&json!({"source": source("a")}));
+        assert_eq!((single.several, single.revisions(&operation)), (false, vec!["one".to_owned()]));
+        assert_eq!(single.revisions(&SyncOperation::default()), ["a"]);
+        let several = wanted(&json!({"source": source("x"), "sources": [source("a"), source("b")]}));
+        assert_eq!((several.several, several.revisions(&operation)), (true, vec!["first".to_owned(), "b".to_owned()]));
+        let revisions = Revisions::new(&several, vec!["1".into(), "2".into()]);
+        assert_eq!((shown(&revisions.one, &revisions.several), revisions.one), ("1 2".to_owned(), String::new()));
+    }
+
+    #[test]
+    fn names_of_sources_are_checked() {
+        let named = |a: &str, b: &str| ref_names(&wanted(&json!({"sources": [{"ref": a}, {"ref": b}, {"path": "p"}]})));
+        assert_eq!(named("a-b_1", "c"), Ok(BTreeMap::from([("a-b_1".to_owned(), 0), ("c".to_owned(), 1)])));
+        assert_eq!(named("a", "a"), Err("invalid sources: multiple sources had the same `ref` key".to_owned()));
+        assert_eq!(named("a/b", ""), Err("sources.ref a/b cannot contain any special characters except '_' and '-'".to_owned()));
+    }
+}

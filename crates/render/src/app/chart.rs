@@ -1,0 +1,224 @@
+//! `spec.source.helm`: options, values in Argo CD's order, and the objects that a chart becomes.
+//!
+//! Main type: [`HelmOptions`]; main function: [`render`].
+
+use super::{
+    Environment, RenderParams, SourceSet,
+    value_files::{self, Named, Place},
+};
+use crate::{
+    Budget, RenderError, Rendered, SourceFiles, SourceKind,
+    helm::{
+        Capabilities, HelmError, KubeVersion, Limits, ParsedChart, Release, RenderOptions,
+        chart::Chart,
+        values::{Settings, Values, user_values},
+    },
+    manifest::objects_of_template,
+};
+use std::sync::Arc;
+use tiphys_api::source::{ApplicationSource, ApplicationSourceHelm};
+use tiphys_gocompat::{sprig, yaml};
+
+/// Charts that are ready, and what their templates take from outside.
+pub trait Charts {
+    /// The chart of a folder.
+    ///
+    /// # Errors
+    /// What Helm says of it.
+    fn chart(&self, files: &dyn SourceFiles, folder: &str, limits: &Limits) -> Result<Arc<ParsedChart>, HelmError> {
+        Ok(Arc::new(ParsedChart::new(Chart::from_folder(files, folder, limits)?.chart)))
+    }
+
+    /// Chance and time for one render.
+    fn sources(&self) -> Arc<dyn Fn() -> sprig::Sources + Send + Sync>;
+}
+
+/// All that a chart's objects depend on besides files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct HelmOptions {
+    pub release: String,
+    pub namespace: String,
+    pub kube_version: String,
+    pub api_versions: Arc<[String]>,
+    pub value_files: Vec<Named>,
+    pub ignore_missing_value_files: bool,
+    /// `values` or `valuesObject`, as YAML.
+    pub values: String,
+    /// Lines for `--set`, `--set-string`.
+    pub set: Vec<String>,
+    pub set_string: Vec<String>,
+    pub set_file: Vec<(String, Named)>,
+    pub skip_crds: bool,
+    pub skip_tests: bool,
+    pub skip_schema_validation: bool,
+    pub schemes: Vec<String>,
+}
+
+/// The options of a source whose overrides have been merged.
+pub(super) fn options(sources: &SourceSet<'_>, source: &ApplicationSource, params: &RenderParams) -> Result<HelmOptions, RenderError> {
+    let helm = source.helm.clone().unwrap_or_default();
+    if !matches!(helm.version.as_str(), "" | "v3" | "v4") {
+        let version = &helm.version;
+        return Err(RenderError::Source(format!(
+            "error initializing helm app object: failed to create new helm command: helm version '{version}' is not supported"
+        )));
+    }
+    let environment = Environment::new(&params.app, &params.source);
+    // The instance name of an Application elsewhere has its namespace in front, which is no part of a release's name.
+    let app = params.app.name.split_once('_').map_or(params.app.name.as_str(), |(_, name)| name);
+    let or = |own: &str, other: &str| if own.is_empty() { other.to_owned() } else { own.to_owned() };
+    let surroundings = &params.surroundings;
+    let lines = |force_string: bool| parameters(&helm, force_string, &environment);
+    let named = |raw: &String| Named::new(raw, &environment, sources);
+    Ok(HelmOptions {
+        release: or(&helm.release_name, app),
+        namespace: or(&helm.namespace, &params.app.namespace),
+        kube_version: or(&helm.kube_version, &surroundings.kube_version),
+        api_versions: if helm.api_versions.is_empty() { surroundings.api_versions.clone() } else { helm.api_versions.clone().into() },
+        value_files: helm.value_files.iter().map(named).collect::<Result<_, _>>()?,
+        ignore_missing_value_files: helm.ignore_missing_value_files,
+        values: values_text(&helm),
+        set: lines(false),
+        set_string: lines(true),
+        set_file: helm.file_parameters.iter().map(|p| Ok((p.name.clone(), named(&p.path)?))).collect::<Result<_, RenderError>>()?,
+        skip_crds: helm.skip_crds,
+        skip_tests: helm.skip_tests,
+        skip_schema_validation: helm.skip_schema_validation,
+        schemes: surroundings.value_file_schemes.clone(),
+    })
+}
+
+/// `valuesObject` if it is there, else `values`.
+fn values_text(helm: &ApplicationSourceHelm) -> String {
+    match &helm.values_object {
+        Some(object) if !object.raw.is_empty() => yaml::to_string(&object.value()),
+        _ => helm.values.clone(),
+    }
+}
+
+/// The parameters as `--set` takes them; of those with one name the last one counts.
+fn parameters(helm: &ApplicationSourceHelm, force_string: bool, environment: &Environment) -> Vec<String> {
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    for p in helm.parameters.iter().filter(|p| p.force_string == force_string) {
+        let line = format!("{}={}", p.name, without_commas(&environment.expand(&p.value)));
+        match lines.iter_mut().find(|(name, _)| *name == p.name) {
+            Some((_, existing)) => *existing = line,
+            None => lines.push((&p.name, line)),
+        }
+    }
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
+/// Commas part values in Helm, so those of a value are quoted, unless it is a list in braces or they are quoted already.
+fn without_commas(value: &str) -> String {
+    if value.starts_with('{') && value.ends_with('}') {
+        return value.to_owned();
+    }
+    let mut out = String::with_capacity(value.len());
+    let mut before = None;
+    for c in value.chars() {
+        if c == ',' && before != Some('\\') {
+            out.push('\\');
+        }
+        out.push(c);
+        before = Some(c);
+    }
+    out
+}
+
+fn failed(e: HelmError) -> RenderError {
+    RenderError::Source(format!("failed to execute helm template command: {}", e.to_string().trim_end()))
+}
+
+/// What a file has in it, or Go's words for there being none.
+fn content(sources: &SourceSet<'_>, reference: Option<&String>, path: &str) -> Result<Vec<u8>, String> {
+    let files = match reference {
+        None => sources.files,
+        Some(name) => *sources.refs.get(name).ok_or_else(|| format!("no source has the ref {name}"))?,
+    };
+    match files.read(path) {
+        Ok(Some(content)) => Ok(content),
+        Ok(None) => Err(format!("open {path}: no such file or directory")),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// The user's values: files in order, then `values`, then parameters.
+fn values(sources: &SourceSet<'_>, folder: &str, options: &HelmOptions, limits: &Limits) -> Result<Values, RenderError> {
+    let places = value_files::resolve(sources, folder, &options.value_files, &options.schemes, options.ignore_missing_value_files)?;
+    let read = |place: Place| match content(sources, place.reference.as_ref(), &place.path) {
+        Ok(content) => Ok((place.path, content)),
+        Err(e) => Err(failed(HelmError::chart(e))),
+    };
+    let mut settings = Settings { files: places.into_iter().map(read).collect::<Result<_, _>>()?, ..Settings::default() };
+    if !options.values.is_empty() {
+        settings
+            .files
+            .push(("<temp file with values from source.helm.values/valuesObject>".to_owned(), options.values.clone().into_bytes()));
+    }
+    settings.set.clone_from(&options.set);
+    settings.set_string.clone_from(&options.set_string);
+    let mut places: Vec<Place> = Vec::new();
+    for (name, named) in &options.set_file {
+        let unresolved = |why: String| {
+            let (what, inner) = match named.reference {
+                Some(_) => ("set-file path", "error resolving value file path: "),
+                None => ("helm value file path", ""),
+            };
+            RenderError::Source(format!("error resolving {what}: {inner}{why}"))
+        };
+        let path = named.place(folder, &options.schemes).map_err(unresolved)?;
+        settings.set_file.push(format!("{name}={}", places.len()));
+        places.push(Place { reference: named.reference.clone(), path });
+    }
+    let read = |number: &str| {
+        let place =
+            number.parse().ok().and_then(|n: usize| places.get(n)).ok_or_else(|| format!("open {number}: no such file or directory"))?;
+        let content = content(sources, place.reference.as_ref(), &place.path)?;
+        String::from_utf8(content).map_err(|_| format!("{} is not UTF-8", place.path))
+    };
+    user_values(&settings, &read, limits).map_err(failed)
+}
+
+/// The objects of a chart: those of crds/, of its templates, and its hooks.
+pub(crate) fn render(
+    sources: &SourceSet<'_>,
+    folder: &str,
+    options: &HelmOptions,
+    charts: &dyn Charts,
+    budget: &Budget,
+) -> Result<Rendered, RenderError> {
+    let limits = Limits::default();
+    let mut capabilities = Capabilities::default();
+    if !options.kube_version.is_empty() {
+        let unreadable = |e| RenderError::Source(format!("could not parse kubernetes version {}: {e}", options.kube_version));
+        let version = KubeVersion::parse(&options.kube_version).map_err(unreadable)?;
+        // Without what vendors add to it, which charts do not expect.
+        capabilities.kube_version = KubeVersion { version: version.normalized.clone(), ..version };
+    }
+    capabilities.api_versions.extend(options.api_versions.iter().cloned());
+    let user = values(sources, folder, options, &limits)?;
+    let chart = charts.chart(sources.files, folder, &limits).map_err(failed)?;
+    let namespace = if options.namespace.is_empty() { Release::default().namespace } else { options.namespace.clone() };
+    let render = RenderOptions {
+        release: Release { name: options.release.clone(), namespace, ..Release::default() },
+        capabilities,
+        skip_schema_validation: options.skip_schema_validation,
+        ..RenderOptions::new(charts.sources())
+    };
+    let made = chart.render(&user, &render, &limits).map_err(failed)?;
+    let mut rendered = Rendered { kind: SourceKind::Helm, warnings: made.warnings, ..Rendered::default() };
+    let crds = made.crds.iter().filter(|_| !options.skip_crds).map(|(path, file)| (path, String::from_utf8_lossy(&file.data)));
+    let manifests = made.manifests.iter().map(|m| (&m.source, m.text.as_str().into()));
+    let hooks = made.hooks.iter().filter(|h| !(options.skip_tests && h.events.contains(&"test")));
+    let hooks = hooks.map(|h| (&h.source, h.text.as_str().into()));
+    for (template, text) in crds.chain(manifests).chain(hooks) {
+        let (objects, errors) = objects_of_template(template, text.as_bytes(), budget);
+        rendered.objects.extend(objects);
+        rendered.errors.extend(errors);
+        if rendered.objects.len() > budget.objects {
+            return Err(RenderError::OverBudget { what: "the number of objects".to_owned(), limit: budget.objects as u64 });
+        }
+    }
+    Ok(rendered)
+}

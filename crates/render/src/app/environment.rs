@@ -1,0 +1,96 @@
+//! The build environment: `$ARGOCD_APP_NAME` and the like in parameters and file names.
+//!
+//! Main type: [`Environment`]. Texts are expanded as Go's `os.Expand` does: what is not known becomes nothing.
+
+use super::AppFacts;
+use std::collections::BTreeMap;
+use tiphys_api::source::ApplicationSource;
+
+/// Variables by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment(BTreeMap<&'static str, String>);
+
+impl Environment {
+    pub fn new(app: &AppFacts, source: &ApplicationSource) -> Self {
+        let short = |length: usize| app.revision.get(..length).unwrap_or(&app.revision).to_owned();
+        Self(BTreeMap::from([
+            ("ARGOCD_APP_NAME", app.name.clone()),
+            ("ARGOCD_APP_NAMESPACE", app.namespace.clone()),
+            ("ARGOCD_APP_PROJECT_NAME", app.project.clone()),
+            ("ARGOCD_APP_REVISION", app.revision.clone()),
+            ("ARGOCD_APP_REVISION_SHORT", short(7)),
+            ("ARGOCD_APP_REVISION_SHORT_8", short(8)),
+            ("ARGOCD_APP_SOURCE_REPO_URL", source.repo_url.clone()),
+            ("ARGOCD_APP_SOURCE_PATH", source.path.clone()),
+            ("ARGOCD_APP_SOURCE_TARGET_REVISION", source.target_revision.clone()),
+        ]))
+    }
+
+    /// `$NAME` and `${NAME}` replaced; `$$` is a `$`.
+    pub fn expand(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('$') {
+            out.push_str(before);
+            let (name, length) = variable(after);
+            match name {
+                // Broken braces are swallowed, a lonely `$` stays.
+                "" if length == 0 => out.push('$'),
+                "$" => out.push('$'),
+                name => out.push_str(self.0.get(name).map_or("", String::as_str)),
+            }
+            rest = &after[length..];
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
+/// The name at the beginning of a text, and how much of the text it takes.
+fn variable(text: &str) -> (&str, usize) {
+    let special = |c: char| matches!(c, '*' | '#' | '$' | '@' | '!' | '?' | '-' | '0'..='9');
+    if let Some(inner) = text.strip_prefix('{') {
+        return match inner.find('}') {
+            Some(0) => ("", 2),
+            Some(end) => (&inner[..end], end + 2),
+            None => ("", 1),
+        };
+    }
+    match text.chars().next() {
+        Some(c) if special(c) => (&text[..1], 1),
+        _ => {
+            let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
+            (&text[..end], end)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `os.Expand` of Go 1.26 makes of them.
+    #[test]
+    fn texts_are_expanded_as_go_does() {
+        let app = AppFacts { name: "web".into(), revision: "0123456789abcdef".into(), ..AppFacts::default() };
+        let environment = Environment::new(&app, &ApplicationSource { path: "apps/web".into(), ..ApplicationSource::default() });
+        for (text, want) in [
+            ("$ARGOCD_APP_NAME", "web"),
+            ("a-${ARGOCD_APP_NAME}-b", "a-web-b"),
+            ("$ARGOCD_APP_REVISION_SHORT/$ARGOCD_APP_REVISION_SHORT_8", "0123456/01234567"),
+            ("${ARGOCD_APP_SOURCE_PATH}x", "apps/webx"),
+            ("$ARGOCD_APP_NAMEx", ""),
+            ("$$ARGOCD_APP_NAME", "$ARGOCD_APP_NAME"),
+            ("${$}", "$"),
+            ("100$", "100$"),
+            ("a$ b$/c", "a$ b$/c"),
+            ("$2y$10$abc", "y0"),
+            ("${}x", "x"),
+            ("${x", "x"),
+            ("$é", "$é"),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(environment.expand(text), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What an Application says about a source, made ready to be rendered: overrides of the repository laid over it, the build environment filled in.
+//!
+//! Main function: [`prepare`]; main type: [`Prepared`], which has all that the result depends on besides files.
+
+mod chart;
+mod details;
+mod environment;
+mod overrides;
+mod value_files;
+
+pub(crate) use chart::render;
+pub use chart::{Charts, HelmOptions};
+pub use details::{Details, HelmDetails, details};
+pub use environment::Environment;
+
+use crate::{DirectoryOptions, ExplicitKind, FileKind, RenderError, SourceFiles, SourceKind, detect, files::clean_app_path};
+use std::{collections::BTreeMap, sync::Arc};
+use tiphys_api::source::ApplicationSource;
+
+/// The files of a source, and of the other sources that it refers to.
+#[derive(Clone)]
+pub struct SourceSet<'a> {
+    pub files: &'a dyn SourceFiles,
+    /// Sources that have a `ref`, by that name.
+    pub refs: BTreeMap<String, &'a dyn SourceFiles>,
+    /// The Application has `spec.sources`: a `$name` that nobody has is an error.
+    pub several: bool,
+}
+
+impl<'a> SourceSet<'a> {
+    pub fn new(files: &'a dyn SourceFiles) -> Self {
+        Self { files, refs: BTreeMap::new(), several: false }
+    }
+}
+
+/// The Application that is rendered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AppFacts {
+    /// Its instance name: `namespace_name` when it is not in the control plane's namespace.
+    pub name: String,
+    /// Where it is deployed to.
+    pub namespace: String,
+    pub project: String,
+    /// The commit.
+    pub revision: String,
+}
+
+/// What templates are told of the cluster, and what the installation allows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// Such as `v1.36.3`; empty: what Helm assumes without a cluster.
+    pub kube_version: String,
+    /// `apps/v1` and `apps/v1/Deployment`, sorted.
+    pub api_versions: Arc<[String]>,
+    /// Schemes of URLs that values files may have (`helm.valuesFileSchemes`).
+    pub value_file_schemes: Vec<String>,
+}
+
+/// What to render.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RenderParams {
+    pub source: ApplicationSource,
+    pub app: AppFacts,
+    pub surroundings: Surroundings,
+}
+
+/// A source ready to be rendered. Two that are equal give the same objects from the same files.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Prepared {
+    /// The Application's folder.
+    pub folder: String,
+    pub tool: Tool,
+}
+
+/// Who renders it, and with which options.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Tool {
+    Directory(DirectoryOptions),
+    Helm(Box<HelmOptions>),
+}
+
+impl Tool {
+    pub fn kind(&self) -> SourceKind {
+        match self {
+            Self::Directory(_) => SourceKind::Directory,
+            Self::Helm(_) => SourceKind::Helm,
+        }
+    }
+}
+
+/// Reads what the repository says about the source and finds out who renders it. Cheap: a listing of one folder.
+pub fn prepare(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Prepared, RenderError> {
+    let (folder, source, kind) = recognise(sources.files, &params.source, &params.app.name)?;
+    let tool = match kind {
+        SourceKind::Directory => Tool::Directory(directory_options(&source)),
+        SourceKind::Helm => Tool::Helm(Box::new(chart::options(sources, &source, params)?)),
+        kind => {
+            let shown = if source.path.is_empty() { "." } else { &source.path };
+            return Err(RenderError::Unsupported(format!("{shown}: {kind} sources are")));
+        }
+    };
+    Ok(Prepared { folder, tool })
+}
+
+/// The folder, the source with its overrides, and its type.
+fn recognise(
+    files: &dyn SourceFiles,
+    source: &ApplicationSource,
+    app: &str,
+) -> Result<(String, ApplicationSource, SourceKind), RenderError> {
+    let folder = clean_app_path(&source.path)?;
+    match files.kind(&folder)? {
+        None => return Err(RenderError::PathMissing(source.path.clone())),
+        Some(FileKind::Dir) => {}
+        Some(_) => return Err(RenderError::PathNotDirectory(source.path.clone())),
+    }
+    let source = overrides::merge(files, &folder, source, app)?;
+    let explicit = ExplicitKind {
+        kustomize: source.kustomize.is_some(),
+        helm: source.helm.is_some(),
+        directory: source.directory.is_some(),
+        plugin: source.plugin.is_some(),
+    };
+    let kind = detect(files, &folder, Some(explicit))?;
+    Ok((folder, source, kind))
+}
+
+fn directory_options(source: &ApplicationSource) -> DirectoryOptions {
+    let Some(d) = &source.directory else { return DirectoryOptions::default() };
+    DirectoryOptions {
+        recurse: d.recurse,
+        include: d.include.clone(),
+        exclude: d.exclude.clone(),
+        disable_extension_filter: d.disable_extension_filter,
+    }
+}

@@ -1,0 +1,258 @@
+//! Which values files an Application means, in their order: paths, patterns, files of other sources. No path leads out of its source.
+//!
+//! Main function: [`resolve`]. The texts of errors are Argo CD's.
+
+use super::{Environment, SourceSet};
+use crate::{FileError, RenderError, SourceFiles, files::join};
+use std::collections::BTreeSet;
+use tiphys_gocompat::doublestar::{self, Entry, GlobError};
+
+/// Files that patterns may find.
+const MAX_FILES: usize = 1000;
+/// Folders that patterns may look into.
+const MAX_FOLDERS: usize = 10_000;
+
+/// A file as an Application names it, the build environment filled in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Named {
+    /// As it stands in the specification.
+    pub raw: String,
+    /// The source it is in, by its `ref`; `None`: the Application's own.
+    pub reference: Option<String>,
+    /// Relative to the Application's folder, or with `/` in front to the root of the source; maybe a pattern or a URL.
+    pub path: String,
+}
+
+impl Named {
+    /// `$name/path` is a file of another source if there is one of that name. With several sources a name that nobody has is an error.
+    pub fn new(raw: &str, environment: &Environment, sources: &SourceSet<'_>) -> Result<Self, RenderError> {
+        let name = raw.strip_prefix('$').map(|rest| rest.split('/').next().unwrap_or(rest));
+        if let Some(name) = name {
+            if sources.refs.contains_key(name) {
+                let path = environment.expand(&raw[1 + name.len()..]);
+                return Ok(Self { raw: raw.to_owned(), reference: Some(name.to_owned()), path });
+            }
+            if sources.several {
+                return Err(unknown(name, sources));
+            }
+        }
+        Ok(Self { raw: raw.to_owned(), reference: None, path: environment.expand(raw) })
+    }
+
+    /// The files it is in.
+    pub fn files<'a>(&self, sources: &SourceSet<'a>) -> Result<&'a dyn SourceFiles, RenderError> {
+        match &self.reference {
+            None => Ok(sources.files),
+            Some(name) => sources.refs.get(name).copied().ok_or_else(|| unknown(name, sources)),
+        }
+    }
+
+    /// Its place in the source it is in; `folder` is the Application's.
+    pub fn place(&self, folder: &str, schemes: &[String]) -> Result<String, String> {
+        if let Some(scheme) = scheme(&self.path) {
+            if schemes.iter().any(|s| s.eq_ignore_ascii_case(&scheme)) {
+                return Err(format!("{}: values files from URLs are not supported yet; put the file into the repository", self.path));
+            }
+            return Err(format!("the URL scheme '{scheme}' is not allowed"));
+        }
+        let from = if self.reference.is_none() && !self.path.starts_with('/') { folder } else { "" };
+        let outside = || format!("file '{}' resolved to outside repository root", self.path);
+        let mut parts: Vec<&str> = from.split('/').filter(|p| !p.is_empty()).collect();
+        for part in self.path.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => {
+                    parts.pop().ok_or_else(outside)?;
+                }
+                part => parts.push(part),
+            }
+        }
+        if parts.is_empty() {
+            return Err(format!("file '{}' is the root of the repository", self.path));
+        }
+        Ok(parts.join("/"))
+    }
+}
+
+fn unknown(name: &str, sources: &SourceSet<'_>) -> RenderError {
+    if sources.refs.is_empty() {
+        return RenderError::Source(format!("source referenced \"${name}\", but no source has a 'ref' field defined"));
+    }
+    let names: Vec<String> = sources.refs.keys().map(|n| format!("${n}")).collect();
+    RenderError::Source(format!("source referenced \"${name}\", which is not one of the available sources ({})", names.join(", ")))
+}
+
+/// The scheme of a URL, as Go finds it; empty means none.
+fn scheme(text: &str) -> Option<String> {
+    let (scheme, _) = text.split_once(':')?;
+    let mut chars = scheme.chars();
+    let begins = chars.next().is_some_and(|c| c.is_ascii_alphabetic());
+    (begins && chars.all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))).then(|| scheme.to_ascii_lowercase())
+}
+
+/// A values file that is to be read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub reference: Option<String>,
+    pub path: String,
+}
+
+/// The files in the order in which they are laid over each other.
+pub fn resolve(
+    sources: &SourceSet<'_>,
+    folder: &str,
+    named: &[Named],
+    schemes: &[String],
+    ignore_missing: bool,
+) -> Result<Vec<Place>, RenderError> {
+    let failed = |why: String| RenderError::Source(format!("error resolving helm value files: {why}"));
+    let place = |file: &Named| file.place(folder, schemes).map(|path| Place { reference: file.reference.clone(), path });
+    // A file that is named stays where it is named, even when a pattern finds it earlier.
+    let explicit: BTreeSet<Place> = named.iter().filter_map(|f| place(f).ok()).filter(|p| !is_pattern(&p.path)).collect();
+    let mut found: Vec<Place> = Vec::new();
+    for file in named {
+        let place = place(file).map_err(|e| failed(format!("error resolving value file path: {e}")))?;
+        let files = file.files(sources)?;
+        let places = if is_pattern(&place.path) {
+            let matches = expand(files, &place.path, &file.raw).map_err(failed)?;
+            if matches.is_empty() && !ignore_missing {
+                return Err(failed(format!("values file glob {:?} matched no files", file.raw)));
+            }
+            let matches = matches.into_iter().map(|path| Place { reference: place.reference.clone(), path });
+            matches.filter(|p| !explicit.contains(p)).collect()
+        } else {
+            match files.kind(&place.path) {
+                Ok(None) if ignore_missing => Vec::new(),
+                // What is missing otherwise is told when it is read.
+                Ok(_) => vec![place],
+                Err(FileError::OutsideLink(_)) => {
+                    return Err(failed(format!(
+                        "error resolving value file path: file '{}' resolved to outside repository root",
+                        file.path
+                    )));
+                }
+                Err(e) => return Err(e.into()),
+            }
+        };
+        for place in places {
+            if !found.contains(&place) {
+                found.push(place);
+            }
+        }
+        if found.len() > MAX_FILES {
+            return Err(RenderError::OverBudget { what: "the number of values files".to_owned(), limit: MAX_FILES as u64 });
+        }
+    }
+    Ok(found)
+}
+
+fn is_pattern(path: &str) -> bool {
+    path.contains(['*', '?', '['])
+}
+
+/// What a pattern finds, checked for links that lead out of the source.
+fn expand(files: &dyn SourceFiles, pattern: &str, raw: &str) -> Result<Vec<String>, String> {
+    let mut folders = 0;
+    let mut list = |folder: &str| -> Result<Option<Vec<Entry>>, String> {
+        folders += 1;
+        if folders > MAX_FOLDERS {
+            return Err(format!("it looks into more than {MAX_FOLDERS} folders"));
+        }
+        let entries = files.list(folder).map_err(|e| e.to_string())?;
+        let Some(entries) = entries else { return Ok(None) };
+        let entry = |e: crate::FileEntry| {
+            let is_dir = match e.kind {
+                crate::FileKind::Dir => true,
+                crate::FileKind::Symlink => matches!(files.kind(&join(folder, &e.name)), Ok(Some(crate::FileKind::Dir))),
+                _ => false,
+            };
+            Entry { name: e.name, is_dir }
+        };
+        Ok(Some(entries.into_iter().map(entry).collect()))
+    };
+    let matches = doublestar::glob(pattern, &mut list).map_err(|e| match e {
+        GlobError::Pattern(e) => format!("error expanding glob pattern {raw:?}: {e}"),
+        GlobError::List(e) => format!("error expanding glob pattern {raw:?}: {e}"),
+    })?;
+    for path in &matches {
+        match files.kind(path) {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                return Err(format!("glob pattern {raw:?}: error resolving symlink for glob match {path:?}: no such file or directory"));
+            }
+            Err(FileError::OutsideLink(_)) => {
+                return Err(format!("glob pattern {raw:?}: glob match {path:?} resolved to outside repository root"));
+            }
+            Err(e) => return Err(format!("glob pattern {raw:?}: {e}")),
+        }
+    }
+    Ok(matches)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryFiles;
+
+    fn found(named: &[&str], ignore_missing: bool) -> Result<String, String> {
+        let own = MemoryFiles::new([
+            ("apps/web/values.yaml", ""),
+            ("apps/web/values-a.yaml", ""),
+            ("apps/web/values-b.yaml", ""),
+            ("apps/web/env/prod.yaml", ""),
+            ("shared/all.yaml", ""),
+        ]);
+        let other = MemoryFiles::new([("web/prod.yaml", ""), ("web/test.yaml", "")]);
+        let mut sources = SourceSet::new(&own);
+        sources.refs.insert("vals".to_owned(), &other);
+        sources.several = true;
+        let app = super::super::AppFacts { name: "prod".into(), ..Default::default() };
+        let environment = Environment::new(&app, &Default::default());
+        let schemes = ["https".to_owned()];
+        let named: Result<Vec<Named>, RenderError> = named.iter().map(|raw| Named::new(raw, &environment, &sources)).collect();
+        let places = named.and_then(|named| resolve(&sources, "apps/web", &named, &schemes, ignore_missing));
+        let shown = |p: &Place| format!("{}{}", p.reference.as_ref().map_or(String::new(), |r| format!("${r}:")), p.path);
+        places.map(|places| places.iter().map(shown).collect::<Vec<_>>().join(" ")).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn files_are_found_in_their_order() {
+        for (named, want) in [
+            (&["values-b.yaml", "values-a.yaml", "values-b.yaml"][..], "apps/web/values-b.yaml apps/web/values-a.yaml"),
+            (&["../../shared/all.yaml", "/shared/all.yaml", "env/$ARGOCD_APP_NAME.yaml"], "shared/all.yaml apps/web/env/prod.yaml"),
+            (&["values-*.yaml", "values-a.yaml"], "apps/web/values-b.yaml apps/web/values-a.yaml"),
+            (&["values-a.yaml", "values-*.yaml"], "apps/web/values-a.yaml apps/web/values-b.yaml"),
+            (&["$vals/web/prod.yaml", "$vals/web/../web/*.yaml"], "$vals:web/prod.yaml $vals:web/test.yaml"),
+            (&["$vals/web/${ARGOCD_APP_NAME}.yaml"], "$vals:web/prod.yaml"),
+            (&["missing.yaml"], "apps/web/missing.yaml"),
+        ] {
+            assert_eq!(found(named, false).as_deref(), Ok(want), "{named:?}");
+        }
+        assert_eq!(
+            found(&["missing.yaml", "no/*.yaml", "$vals/none.yaml", "values-a.yaml"], true).as_deref(),
+            Ok("apps/web/values-a.yaml")
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_as_argo_cd_does() {
+        let path = "error resolving helm value files: error resolving value file path:";
+        for (named, want) in [
+            ("../../../etc/passwd", format!("{path} file '../../../etc/passwd' resolved to outside repository root")),
+            ("/../x", format!("{path} file '/../x' resolved to outside repository root")),
+            ("$vals/../x.yaml", format!("{path} file '/../x.yaml' resolved to outside repository root")),
+            ("ftp://x/values.yaml", format!("{path} the URL scheme 'ftp' is not allowed")),
+            ("FILE:///etc/passwd", format!("{path} the URL scheme 'file' is not allowed")),
+            (
+                "HTTPS://x/v.yaml",
+                format!("{path} HTTPS://x/v.yaml: values files from URLs are not supported yet; put the file into the repository"),
+            ),
+            ("../..", format!("{path} file '../..' is the root of the repository")),
+            ("no/*.yaml", "error resolving helm value files: values file glob \"no/*.yaml\" matched no files".to_owned()),
+            ("[", "error resolving helm value files: error expanding glob pattern \"[\": syntax error in pattern".to_owned()),
+            ("$nope/x.yaml", "source referenced \"$nope\", which is not one of the available sources ($vals)".to_owned()),
+        ] {
+            assert_eq!(found(&[named], false), Err(want), "{named}");
+        }
+    }
+}
