@@ -26,6 +26,7 @@ const KEY_DEFAULTS: &[(&str, &str, &str)] = &[
 /// document says.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec", "validationActions"),
+    ("io.k8s.api.networking.v1.IPAddressSpec", "parentRef"),
     ("io.k8s.api.resource.v1.CounterSet", "counters"),
     ("io.k8s.api.resource.v1.DeviceCounterConsumption", "counters"),
 ];

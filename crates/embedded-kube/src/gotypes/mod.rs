@@ -19,7 +19,7 @@ pub use internal::internal;
 use normalize::omitted;
 pub use normalize::{drop_empty, forget_empty, normalize, read_into, share_empty, zero};
 pub use read::{WrongType, cut_numbers};
-pub use text::text_of_patched;
+pub use text::{text_of, text_of_patched};
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 
 /// Drops what Go omits, writes what Go always writes, and brings quantities to their canonical form.
 pub fn normalize(map: &mut Map<String, Value>, of: &'static Struct) -> Result<(), WrongType> {
-    read(map, of)?;
+    read(map, of, false)?;
     walk(map, of, false);
     Ok(())
 }
 
 /// The same without dropping lists and maps for having nothing in them.
-pub fn read_into(map: &mut Map<String, Value>, of: &'static Struct) -> Result<(), WrongType> {
-    read(map, of)?;
+pub fn read_into(map: &mut Map<String, Value>, of: &'static Struct, tree: bool) -> Result<(), WrongType> {
+    read(map, of, tree)?;
     walk(map, of, true);
     Ok(())
 }

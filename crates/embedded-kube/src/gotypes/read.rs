@@ -40,9 +40,10 @@ impl WrongType {
     }
 }
 
-/// Brings values to the form in which Go holds them, or says what does not fit.
-pub fn read(map: &mut Map<String, Value>, of: &'static Struct) -> Result<(), WrongType> {
-    let mut reader = Reader::default();
+/// Brings values to the form in which Go holds them, or says what does not fit: of a text the first misfit as it stands, of a tree
+/// that in the first field of the struct.
+pub fn read(map: &mut Map<String, Value>, of: &'static Struct, tree: bool) -> Result<(), WrongType> {
+    let mut reader = Reader { misfit: None, tree };
     reader.object(map, of, "")?;
     reader.misfit.map_or(Ok(()), Err)
 }
@@ -74,6 +75,8 @@ fn cut_numbers_in(value: &mut Value, ty: &Type) {
 #[derive(Default)]
 struct Reader {
     misfit: Option<WrongType>,
+    /// A tree is converted, field by field.
+    tree: bool,
 }
 
 /// Where a value is: its path, the struct around it, and its type's name if that is a special one.
@@ -95,10 +98,31 @@ impl Place<'_> {
 
 impl Reader {
     fn object(&mut self, map: &mut Map<String, Value>, of: &'static Struct, path: &str) -> Result<(), WrongType> {
+        if self.tree {
+            return self.fields(map, of, path);
+        }
         for (key, value) in map.iter_mut().filter(|(_, value)| !value.is_null()) {
             if let Some((field, below)) = field(of, key) {
                 let path = if path.is_empty() { below } else { format!("{path}.{below}") };
                 self.value(value, &field.ty, Place { path: &path, of, go: field.go })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The fields in their order.
+    fn fields(&mut self, map: &mut Map<String, Value>, of: &'static Struct, path: &str) -> Result<(), WrongType> {
+        let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        for field in &of.fields {
+            match (&field.ty, map.get_mut(field.name)) {
+                (Type::Message(inner), _) if field.inline => {
+                    let short = inner.split('.').next_back().unwrap_or(inner);
+                    find(inner).map_or(Ok(()), |inner| self.fields(map, inner, &below(short)))?;
+                }
+                (ty, Some(value)) if !value.is_null() => {
+                    self.value(value, ty, Place { path: &below(field.name), of, go: field.go })?;
+                }
+                _ => {}
             }
         }
         Ok(())
@@ -109,7 +133,7 @@ impl Reader {
             (Type::Message(name), Value::Object(map)) => return find(name).map_or(Ok(()), |inner| self.object(map, inner, at.path)),
             (Type::SchemaOrList | Type::SchemaOrBool, Value::Object(_)) => {
                 // Read by a reader of its own, whose misfits end the reading.
-                let mut inner = Self::default();
+                let mut inner = Self { misfit: None, tree: self.tree };
                 inner.value(value, &Type::Message(SCHEMA), at)?;
                 return inner.misfit.map_or(Ok(()), Err);
             }
@@ -174,7 +198,7 @@ impl Reader {
         let converting = not_converted(found, wanted, &wanted_word);
         let (found, field) = (word(found, wanted), format!("{short}.{}", at.path));
         let misfit = WrongType::Json { found, field, wanted: wanted_word, converting };
-        if matches!(wanted, Type::Time | Type::MicroTime | Type::Duration | Type::IntOrString) {
+        if self.tree || matches!(wanted, Type::Time | Type::MicroTime | Type::Duration | Type::IntOrString) {
             return Err(misfit);
         }
         self.misfit.get_or_insert(misfit);
@@ -291,7 +315,7 @@ mod tests {
 
     fn refused(group: &str, kind: &str, value: Value) -> String {
         let Value::Object(mut map) = value else { panic!("a map") };
-        read(&mut map, of(&Gvk::new(group, "v1", kind)).expect("a known kind")).expect_err("wrong").to_string()
+        read(&mut map, of(&Gvk::new(group, "v1", kind)).expect("a known kind"), false).expect_err("wrong").to_string()
     }
 
     #[test]

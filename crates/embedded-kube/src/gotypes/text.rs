@@ -10,6 +10,13 @@ pub fn text_of_patched(object: &Map<String, Value>, of: &'static Struct, touched
     written_anew(object, Some(&of.ty()), touched)
 }
 
+/// A struct as Go writes it.
+pub fn text_of(object: &Map<String, Value>, of: &'static Struct) -> String {
+    let mut members = Vec::new();
+    push_members(object, of, &mut members);
+    format!("{{{}}}", members.join(","))
+}
+
 impl Struct {
     fn ty(&self) -> Type {
         Type::Message(self.name)
@@ -58,11 +65,7 @@ fn field_type(of: &'static Struct, key: &str) -> Option<&'static Type> {
 fn text(value: &Value, ty: Option<&Type>) -> String {
     match (value, ty) {
         (Value::Object(map), Some(Type::Message(name))) => match find(name) {
-            Some(of) => {
-                let mut members = Vec::new();
-                push_members(map, of, &mut members);
-                format!("{{{}}}", members.join(","))
-            }
+            Some(of) => text_of(map, of),
             None => gofmt::json(value),
         },
         (Value::Array(list), Some(Type::List(item))) => {

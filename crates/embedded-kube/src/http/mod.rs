@@ -83,6 +83,19 @@ impl Call<'_> {
         self.target.name.as_deref().unwrap_or("")
     }
 
+    /// The kind that the subresource speaks, as if it were a resource.
+    pub fn spoken(&self) -> Result<Resource, Status> {
+        let spoken = self.target.subresource.as_deref().and_then(|s| self.resource.subresource(s)).ok_or_else(Status::no_such_path)?;
+        let mut resource = (*self.resource).clone();
+        // The group and version of a subresource that names none are those of its resource.
+        if !spoken.version.is_empty() {
+            resource.group.clone_from(&spoken.group);
+            resource.version.clone_from(&spoken.version);
+        }
+        resource.kind.clone_from(&spoken.kind);
+        Ok(resource)
+    }
+
     /// Who asks; the administrator when it is this process.
     pub fn user(&self) -> Arc<UserInfo> {
         self.parts.extensions.get::<Caller>().map_or_else(|| Arc::new(UserInfo::admin()), |c| c.0.clone())
@@ -185,13 +198,20 @@ async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, target: Tar
     let served = below.is_some_and(|name| call.resource.subresource(name).is_some())
         || (below.is_none() && call.resource.allows(verb(&call)))
         || call.resource.custom.is_some();
-    Ok(match deprecation(&call.resource).filter(|_| served) {
+    // What no handler of a built-in kind reads is not answered by who would warn.
+    let read = call.resource.custom.is_some() || answer.as_ref().err().is_none_or(|status| status.code != 415);
+    Ok(match deprecation(&call.resource).filter(|_| served && read) {
         Some(text) => warned_first(answer.unwrap_or_else(|status| failure(&status)), text),
         None => answer?,
     })
 }
 
 async fn answer(call: &Call<'_>, body: Body) -> Result<Response<Body>, Status> {
+    // Nothing but the collection is there of what can only be created.
+    if call.resource.verbs == ["create"] && verb(call) != "create" {
+        let whole = call.resource.namespaced && call.target.namespace.is_none();
+        return Err(if whole || call.target.name.is_some() { Status::not_served() } else { Status::not_allowed() });
+    }
     negotiate::check(&call.parts.headers, &call.resource, call.target.name.is_none() && call.parts.method == Method::GET)?;
     if call.target.subresource.is_some() {
         return special::subresource(call, body).await;

@@ -93,6 +93,13 @@ pub fn form(headers: &HeaderMap) -> Result<Form, Status> {
     clauses.iter().find_map(|clause| one(clause)).map(|(form, _)| form).ok_or_else(|| Status::not_acceptable(MEDIA))
 }
 
+/// The same for what has no table.
+pub fn form_but_table(headers: &HeaderMap) -> Result<Form, Status> {
+    let accept = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>().join(",");
+    let mut forms = accept.split(',').map(str::trim).filter_map(one).map(|(form, _)| form).filter(|form| *form != Form::Table);
+    if accept.is_empty() { Ok(Form::Object) } else { forms.next().ok_or_else(|| Status::not_acceptable(MEDIA)) }
+}
+
 /// Refuses who wants a document in no form but that of objects.
 pub fn check_document(headers: &HeaderMap) -> Result<(), Status> {
     let accept = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>().join(",");

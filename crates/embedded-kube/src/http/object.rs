@@ -60,7 +60,8 @@ pub fn respond(call: &Call<'_>, stored: &Arc<Stored>, code: StatusCode) -> Resul
             let include = table::Include::from_query(call.query.get("includeObject"));
             // What a dry run made has none.
             let meta = match stored.meta.revision {
-                0 => json!({}),
+                0 if stored.object().resource_version().is_empty() => json!({}),
+                0 => json!({"resourceVersion": stored.object().resource_version()}),
                 revision => json!({"resourceVersion": revision.to_string()}),
             };
             let now = call.registry().now();

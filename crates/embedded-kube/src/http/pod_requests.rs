@@ -1,8 +1,9 @@
 //! What is asked of a pod besides changing it: eviction, which disruption budgets may forbid, and binding to a node.
 
-use super::{Call, Query, body, bytes_response, write};
+use super::{Call, Query, body, bytes_response, negotiate, with_warnings, write};
 use crate::registry::{DeleteOptions, Part, WriteOptions, meta};
 use crate::status::{Cause, Status};
+use crate::strategy;
 use axum::body::Body;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -162,11 +163,23 @@ fn set_condition(call: &Call<'_>, name: &str, condition: Value) -> Result<(), St
 
 /// Places a pod on a node, as a scheduler does. The body is a Binding.
 pub async fn bind(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
-    let options = write::options(call)?;
+    negotiate::form_but_table(&call.parts.headers)?;
+    let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
-    let (binding, _) = body::read_object("Binding", &call.parts.headers, &bytes)?;
+    let (mut binding, findings) = body::read_object("Binding", &call.parts.headers, &bytes)?;
+    options.findings = findings;
     // The old form is posted to the collection.
-    let name = if call.resource.is("", "bindings") { binding.name().to_owned() } else { call.name().to_owned() };
+    let alone = call.resource.is("", "bindings");
+    let resource = if alone { (*call.resource).clone() } else { call.spoken()? };
+    meta::check_type(&resource, &mut binding)?;
+    let warnings = strategy::check_fields(&resource, &mut binding, &options)?;
+    meta::check_namespace(&resource, &call.namespace, &mut binding).map_err(|status| status.warned(&warnings))?;
+    let answer = bound(call, &binding, alone, &options).await.map_err(|status| status.warned(&warnings))?;
+    Ok(with_warnings(answer, &warnings))
+}
+
+async fn bound(call: &Call<'_>, binding: &Object, alone: bool, options: &WriteOptions) -> Result<Response<Body>, Status> {
+    let name = if alone { binding.name().to_owned() } else { call.name().to_owned() };
     if !binding.name().is_empty() && binding.name() != name {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
     }
@@ -179,7 +192,16 @@ pub async fn bind(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Sta
         causes.push(Cause::required("target.name", ""));
     }
     if !causes.is_empty() {
-        return Err(Status::invalid("", "Binding", &name, causes));
+        let texts: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let one = matches!(texts.as_slice(), [_]);
+        return Err(Status::new(500, "", if one { texts.concat() } else { format!("[{}]", texts.join(", ")) }));
+    }
+    if name.is_empty() {
+        return Err(Status::bad_request("Name parameter required."));
+    }
+    let problems = strategy::validate::formats::path_segment(&name);
+    if !problems.is_empty() {
+        return Err(Status::bad_request(format!("Name parameter invalid: {name:?}: {}", problems.join(";"))));
     }
     let mut pod = (*call.registry().get(&pods(), &call.namespace, &name)?).clone();
     let refuse = |why: String| Err(Status::conflict("", "pods/binding", &name, &why));
@@ -197,7 +219,7 @@ pub async fn bind(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Sta
     for (key, value) in binding.annotations() {
         pod.set_annotation(&key, &value);
     }
-    let written = call.registry().update_part(&pods(), &call.namespace, pod, Part::Binding, &options)?;
+    let written = call.registry().update_part(&pods(), &call.namespace, pod, Part::Binding, options)?;
     if !options.dry_run {
         let now = meta::timestamp(call.registry().now());
         set_condition(call, &name, json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}))?;

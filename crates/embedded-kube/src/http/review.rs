@@ -2,10 +2,12 @@
 //!
 //! Main function: [`answer`]. The answers come from `auth`.
 
-use super::{Call, body, json_response, with_warnings, write};
+use super::negotiate::{self, Form};
+use super::{Call, body, json_response, object, with_warnings, write};
 use crate::auth::{Attributes, Auth, UserInfo, together};
 use crate::catalog::Resource;
-use crate::registry::meta;
+use crate::gotypes;
+use crate::registry::{Part, meta};
 use crate::status::{Cause, Status};
 use crate::strategy;
 use axum::body::Body;
@@ -19,6 +21,7 @@ pub fn is_review(resource: &Resource) -> bool {
 }
 
 pub async fn answer(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
+    let form = negotiate::form_but_table(&call.parts.headers)?;
     let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
     let (mut object, findings) = body::read_object(&call.resource.kind, &call.parts.headers, &bytes)?;
@@ -26,6 +29,10 @@ pub async fn answer(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     meta::check_scope(&call.resource, &call.namespace, &mut object)?;
     let warnings = strategy::check_fields(&call.resource, &mut object, &options)?;
     object.0.remove("status");
+    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        object.metadata_mut().remove(field);
+    }
+    strategy::drop_empty(&call.resource, &mut object);
     let status = match call.resource.resource.as_str() {
         "selfsubjectreviews" => {
             let metadata = json!({"creationTimestamp": meta::timestamp(call.registry().now())});
@@ -39,18 +46,22 @@ pub async fn answer(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
             status
         }
         "tokenreviews" => {
-            let status = token(call, &object)?;
-            call.registry().track_new(&call.resource, &mut object, &options);
+            let status = token(call, &object).map_err(|status| status.warned(&warnings))?;
+            call.registry().track_new(&call.resource, &mut object, Part::Main, &options);
             status
         }
         kind => {
-            let status = access(call, &object, kind)?;
-            call.registry().track_new(&call.resource, &mut object, &options);
-            status
+            call.registry().track_new(&call.resource, &mut object, Part::Main, &options);
+            access(call, &object, kind).map_err(|status| status.warned(&warnings))?
         }
     };
     object.0.insert("status".into(), status);
-    let mut response = with_warnings(json_response(&object.into_value()), &warnings);
+    let answer = match form {
+        Form::Metadata => negotiate::in_version(negotiate::is_beta(&call.parts.headers), object::metadata_only(&call.resource, &object)),
+        Form::MetadataList => return Err(negotiate::wrong_number(&call.resource, false)),
+        _ => object.into_value(),
+    };
+    let mut response = with_warnings(json_response(&answer), &warnings);
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
 }
@@ -125,7 +136,11 @@ fn check(call: &Call<'_>, review: &Object, kind: &str) -> Vec<Cause> {
     let (resource, url) = (of("resourceAttributes"), of("nonResourceAttributes"));
     let mut causes = Vec::new();
     if let (Some(_), Some(url)) = (resource, url) {
-        causes.push(Cause::invalid("spec.nonResourceAttributes", url, "cannot be specified in combination with resourceAttributes"));
+        causes.push(Cause::invalid(
+            "spec.nonResourceAttributes",
+            &internal(url),
+            "cannot be specified in combination with resourceAttributes",
+        ));
     }
     if resource.is_none() && url.is_none() {
         let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
@@ -134,12 +149,15 @@ fn check(call: &Call<'_>, review: &Object, kind: &str) -> Vec<Cause> {
     if kind != "selfsubjectaccessreviews" && review.str_at("/spec/user").is_empty() && texts(of("groups")).is_empty() {
         causes.push(Cause::invalid("spec.user", &"".into(), "at least one of user or group must be specified"));
     }
+    causes.extend(crate::strategy::selector_attributes(resource.unwrap_or(&Value::Null)));
     let metadata = review.0.get("metadata").and_then(Value::as_object);
     let local = kind == "localsubjectaccessreviews";
     let kept = |key: &String| key != "managedFields" && !(local && key == "namespace");
     if let Some(metadata) = metadata.filter(|m| m.iter().any(|(key, value)| kept(key) && !value.is_null())) {
         let why = if local { "must be empty except for namespace" } else { "must be empty" };
-        causes.push(Cause::invalid("metadata", &Value::Object(metadata.clone()), why));
+        let shown = gotypes::find("meta/v1.ObjectMeta").map(|of| gotypes::text_of(metadata, of)).unwrap_or_default();
+        let message = format!("Invalid value: {shown}: {why}");
+        causes.push(Cause { reason: "FieldValueInvalid", message, field: "metadata".into() });
     }
     if local {
         let namespace = review.str_at("/spec/resourceAttributes/namespace");
@@ -147,10 +165,16 @@ fn check(call: &Call<'_>, review: &Object, kind: &str) -> Vec<Cause> {
             causes.push(Cause::invalid("spec.resourceAttributes.namespace", &namespace.into(), "must match metadata.namespace"));
         }
         if let Some(url) = url {
-            causes.push(Cause::invalid("spec.nonResourceAttributes", url, "disallowed on this kind of request"));
+            causes.push(Cause::invalid("spec.nonResourceAttributes", &internal(url), "disallowed on this kind of request"));
         }
     }
     causes
+}
+
+/// What the server's own struct has instead of `nonResourceAttributes`.
+fn internal(url: &Value) -> Value {
+    let text = |field: &str| url[field].as_str().unwrap_or("");
+    json!({"Path": text("path"), "Verb": text("verb")})
 }
 
 /// The user that the review is about. Nobody is `system:authenticated` by being asked about.

@@ -3,7 +3,7 @@
 use super::{Call, body, json_response, with_warnings, write};
 use crate::auth::Auth;
 use crate::auth::jwt::{Bound, Claims, Ref};
-use crate::registry::meta;
+use crate::registry::{Part, meta};
 use crate::status::{Cause, Status};
 use crate::strategy;
 use axum::body::Body;
@@ -24,7 +24,7 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let bytes = body::read(incoming).await?;
     let (mut request, findings) = body::read_object("TokenRequest", &call.parts.headers, &bytes)?;
     options.findings = findings;
-    let resource = subresource(call)?;
+    let resource = call.spoken()?;
     meta::check_scope(&resource, &call.namespace, &mut request)?;
     let warnings = strategy::check_fields(&resource, &mut request, &options)?;
     if !request.name().is_empty() && request.name() != call.name() {
@@ -58,7 +58,9 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let spec = map_entry(&mut request.0, "spec");
     spec.insert("audiences".into(), json!(audiences));
     spec.insert("expirationSeconds".into(), seconds.into());
-    spec.entry("boundObjectRef").or_insert(Value::Null);
+    strategy::drop_empty(&resource, &mut request);
+    call.registry().track_new(&resource, &mut request, Part::Token, &options);
+    map_entry(&mut request.0, "spec").entry("boundObjectRef").or_insert(Value::Null);
     let end = Timestamp::from_second(second + seconds).unwrap_or(Timestamp::MAX);
     request.0.insert("status".into(), json!({"token": token, "expirationTimestamp": meta::timestamp(end)}));
     let metadata = request.metadata_mut();
@@ -69,16 +71,6 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let mut response = with_warnings(json_response(&request.into_value()), &warnings);
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
-}
-
-/// The kind that the subresource speaks, as if it were a resource.
-fn subresource(call: &Call<'_>) -> Result<crate::catalog::Resource, Status> {
-    let spoken = call.target.subresource.as_deref().and_then(|s| call.resource.subresource(s)).ok_or_else(Status::no_such_path)?;
-    let mut resource = (*call.resource).clone();
-    resource.group.clone_from(&spoken.group);
-    resource.version.clone_from(&spoken.version);
-    resource.kind.clone_from(&spoken.kind);
-    Ok(resource)
 }
 
 fn check_seconds(seconds: i64) -> Result<(), Status> {

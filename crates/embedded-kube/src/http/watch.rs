@@ -3,6 +3,7 @@
 use super::negotiate::{self, Form};
 use super::selectors::Filter;
 use super::{Call, object, table};
+use crate::catalog::crd::Custom;
 use crate::catalog::{Catalog, Resource};
 use crate::registry::{Change, EventType, Registry, Stored, convert};
 use crate::status::Status;
@@ -18,6 +19,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tiphys_apimachinery::Object;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
@@ -31,6 +33,8 @@ struct Printer {
     resource: Arc<Resource>,
     /// What was served when the watch began.
     catalog: Arc<Catalog>,
+    /// Something came that the definition of that time does not know: nothing is seen any more.
+    blind: bool,
     filter: Filter,
     form: Form,
     /// Tables and metadata in their older version.
@@ -65,7 +69,7 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let beta = negotiate::is_beta(&call.parts.headers);
     let (registry, resource) = (call.registry().clone(), call.resource.clone());
     let catalog = registry.catalog();
-    let mut printer = Printer { beta, registry, resource, catalog, filter, form, include, headed: false };
+    let mut printer = Printer { beta, registry, resource, catalog, blind: false, filter, form, include, headed: false };
     let asked = call.query.get("resourceVersion").unwrap_or("");
     let after = match asked {
         "" | "0" => None,
@@ -203,6 +207,13 @@ fn line(word: &str, object: &[u8]) -> Bytes {
 impl Printer {
     /// A change as the filter sees it: an object that starts to match is added, one that stops is deleted.
     fn change(&mut self, change: &Change) -> Option<Bytes> {
+        let old_definition = self.has_new_definition();
+        if old_definition && !self.converts() {
+            self.blind |= self.written_by(&change.stored.object()).is_none();
+            if self.blind {
+                return None;
+            }
+        }
         let now = self.filter.matches(&change.stored);
         let before = change.previous.as_ref().is_some_and(|p| self.filter.matches(p));
         let word = match (change.kind, before, now) {
@@ -213,7 +224,7 @@ impl Printer {
             (EventType::Deleted, true, _) => "DELETED",
             _ => return None,
         };
-        let as_kept = self.resource.is_storage() && !self.has_new_definition();
+        let as_kept = self.resource.is_storage() && !old_definition;
         if word == change.kind.word() && matches!(self.form, Form::Object | Form::GroupDiscovery) && as_kept {
             return Some(change.line.get_or_init(|| line(word, &change.stored.bytes)).clone());
         }
@@ -226,15 +237,23 @@ impl Printer {
         self.resource.custom.is_some() && !now().is_ok_and(|now| Arc::ptr_eq(&now, &self.resource))
     }
 
-    /// The object by the definition that the watch began with. None when that one does not know its version.
-    fn by_old_definition(&self, stored: &Stored) -> Option<Arc<Stored>> {
-        let mut object = (*stored.object()).clone();
-        let written = match object.api_version() {
+    fn converts(&self) -> bool {
+        self.resource.custom.as_ref().is_some_and(|custom| custom.conversion.is_some())
+    }
+
+    /// The version that an object is of, in the definition that the watch began with.
+    fn written_by(&self, object: &Object) -> Option<&Custom> {
+        match object.api_version() {
             version if version == self.resource.api_version() => self.resource.custom.as_deref(),
             version if version == self.resource.storage_api_version() => self.resource.stored_as.as_deref(),
             _ => self.catalog.kind(&object.gvk())?.custom.as_deref(),
-        };
-        if let Some(node) = written.and_then(|custom| custom.node.as_ref()) {
+        }
+    }
+
+    /// The object by the definition that the watch began with. None when that one does not know its version.
+    fn by_old_definition(&self, stored: &Stored) -> Option<Arc<Stored>> {
+        let mut object = (*stored.object()).clone();
+        if let Some(node) = self.written_by(&object)?.node.as_ref() {
             convert::fit(&mut object, node, true);
         }
         if object.api_version() != self.resource.api_version() {
@@ -256,8 +275,7 @@ impl Printer {
     }
 
     fn event(&mut self, word: &str, stored: &Arc<Stored>) -> Option<Bytes> {
-        let converts = self.resource.custom.as_ref().is_some_and(|custom| custom.conversion.is_some());
-        let stored = &if !converts && self.has_new_definition() {
+        let stored = &if !self.converts() && self.has_new_definition() {
             self.by_old_definition(stored)?
         } else {
             match self.registry.as_served(&self.resource, vec![stored.clone()]) {

@@ -241,14 +241,10 @@ pub fn prepare_update(resource: &Resource, old: &Object, new: &mut Object, part:
     match part {
         Part::Status => keep_all_but_status(resource, old, new),
         Part::Finalize => {
-            let finalizers = new.pointer("/spec/finalizers").cloned();
-            let managed = new.metadata("managedFields").cloned();
-            *new = old.clone();
-            set_or_remove(tiphys_apimachinery::object::map_entry(&mut new.0, "spec"), "finalizers", finalizers);
-            set_or_remove(new.metadata_mut(), "managedFields", managed);
+            set_or_remove(&mut new.0, "status", old.0.get("status").cloned());
         }
         Part::Ephemeral | Part::Resize | Part::Approval => crate::strategy::parts::take(part, old, new),
-        Part::Main | Part::Scale | Part::Binding => {
+        Part::Main | Part::Scale | Part::Binding | Part::Token => {
             if resource.has_status() {
                 set_or_remove(&mut new.0, "status", old.0.get("status").cloned());
             }

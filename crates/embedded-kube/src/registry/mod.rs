@@ -187,8 +187,8 @@ impl Registry {
 
 impl Registry {
     /// Notes who set what in an object that is answered and not kept.
-    pub(crate) fn track_new(&self, resource: &Resource, object: &mut Object, options: &WriteOptions) {
-        fields::track(self, resource, None, object, Part::Main, options);
+    pub(crate) fn track_new(&self, resource: &Resource, object: &mut Object, part: Part, options: &WriteOptions) {
+        fields::track(self, resource, None, object, part, options);
     }
 
     /// The resource in the version it is stored in.

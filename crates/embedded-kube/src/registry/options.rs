@@ -129,6 +129,8 @@ pub enum Part {
     Resize,
     /// `certificatesigningrequests/approval`: only the conditions count.
     Approval,
+    /// `serviceaccounts/token`: the request for a token, which is not kept.
+    Token,
 }
 
 impl Part {
@@ -142,6 +144,7 @@ impl Part {
         match self {
             Self::Main | Self::Binding => "",
             Self::Status => "status",
+            Self::Token => "token",
             Self::Finalize => "finalize",
             Self::Scale => "scale",
             Self::Ephemeral => "ephemeralcontainers",

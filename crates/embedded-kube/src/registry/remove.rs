@@ -48,6 +48,8 @@ impl Registry {
                 } else {
                     new
                 };
+                // What may have a grace period is marked before it goes, even if it has none.
+                let last = if is_graceful(&resource) && last != *old { (*state.put(&storage, last).0).clone() } else { last };
                 state.remove(&storage, last)
             } else {
                 state.put(&storage, new)

@@ -252,7 +252,12 @@ impl Registry {
             if !new.uid().is_empty() && new.uid() != old.uid() {
                 let cause = Cause::invalid("metadata.uid", &new.uid().into(), "field is immutable");
                 // Found once as metadata, and once more as that of the kind.
-                let causes = vec![cause.clone(), cause];
+                let mut causes = vec![cause.clone(), cause];
+                new.metadata_mut().insert("uid".into(), old.uid().into());
+                let only_looked_at = WriteOptions { dry_run: true, ..options.clone() };
+                if let Err(Refused::Status(status)) = self.settle(&resource, &current, (&old, new), part, &only_looked_at, applied) {
+                    causes.extend(status.details.into_iter().filter(|_| status.code == 422).flat_map(|details| details.causes));
+                }
                 return Err(Status::invalid(&resource.group, &resource.kind, name, causes).warned(&warnings));
             }
             warnings.extend(meta::distinct_owners(&mut new));
@@ -341,7 +346,7 @@ impl Registry {
             None => (!applied && strategy::decides_on_update(resource)).then(|| new.clone()),
         };
         sent.iter_mut().for_each(|sent| strategy::as_sent(resource, sent));
-        strategy::prepare_update(self, resource, old, &mut new, part)?;
+        strategy::prepare_update(self, resource, old, &mut new, (part, options.dry_run))?;
         let mut warnings = strategy::validate(resource, &new, Some(old), part)?;
         strategy::drop_empty(resource, &mut new);
         sent.iter_mut().for_each(|sent| strategy::drop_empty(resource, sent));

@@ -83,7 +83,7 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
         if options.from_tree {
             gotypes::cut_numbers(&mut object.0, of);
         }
-        gotypes::read_into(&mut object.0, of)?;
+        gotypes::read_into(&mut object.0, of, options.from_tree)?;
     }
     judge(findings, options)
 }
@@ -135,7 +135,7 @@ fn read_again(resource: &Resource, object: &mut Object) -> Result<(), Status> {
         return Ok(());
     }
     match gotypes::of(&resource.gvk()) {
-        Some(of) => gotypes::read_into(&mut object.0, of).map_err(|e| not_handled(resource, &resource.kind, &e.to_string())),
+        Some(of) => gotypes::read_into(&mut object.0, of, false).map_err(|e| not_handled(resource, &resource.kind, &e.to_string())),
         None => Ok(()),
     }
 }
@@ -230,7 +230,13 @@ pub fn share_labels(resource: &Resource, object: &mut Object) {
 }
 
 /// What the server decides about a changed object.
-pub fn prepare_update(registry: &Registry, resource: &Resource, old: &Object, new: &mut Object, part: Part) -> Result<(), Status> {
+pub fn prepare_update(
+    registry: &Registry,
+    resource: &Resource,
+    old: &Object,
+    new: &mut Object,
+    (part, dry_run): (Part, bool),
+) -> Result<(), Status> {
     if resource.table == CSR {
         parts::prepare_request(part, old, new, &crate::registry::meta::timestamp(registry.now()));
     }
@@ -254,7 +260,7 @@ pub fn prepare_update(registry: &Registry, resource: &Resource, old: &Object, ne
                 map_entry(&mut new.0, "spec").insert("finalizers".into(), finalizers);
             }
         }
-        "/services" => service::allocate(registry, new, Some(old), true)?,
+        "/services" => service::allocate(registry, new, Some(old), dry_run)?,
         "discovery.k8s.io/endpointslices" => drop_topology(Some(old), new),
         "coordination.k8s.io/leases" => drop_strategy(new),
         // Counted from the first change on.
@@ -443,6 +449,13 @@ pub fn allows_blind_update(resource: &Resource) -> bool {
     let policies = ["validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"];
     let name = resource.resource.as_str();
     resource.custom.is_none() && !LOCKED.contains(&name) && !policies.contains(&name)
+}
+
+/// What is wrong with the selectors in the `resourceAttributes` of a question about access.
+pub(crate) fn selector_attributes(attributes: &Value) -> Vec<crate::status::Cause> {
+    let mut causes = Vec::new();
+    validate::rules::selector_attributes(&validate::rules::At::new(attributes, "spec.resourceAttributes"), &mut causes);
+    causes
 }
 
 /// What is wrong with the metadata of an object inside an object.

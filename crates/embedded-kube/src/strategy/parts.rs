@@ -2,6 +2,7 @@
 //!
 //! Main functions: [`take`], which leaves everything else as it was, and [`check`].
 
+use super::defaults::quality_of_service;
 use crate::gotypes;
 use crate::registry::Part;
 use crate::status::Cause;
@@ -25,6 +26,7 @@ pub fn take(part: Part, old: &Object, new: &mut Object) {
             };
         }
         Part::Approval => {
+            new.0.insert("metadata".into(), sent.0.get("metadata").cloned().unwrap_or_default());
             let conditions = sent.pointer("/status/conditions").cloned().unwrap_or(Value::Null);
             map_entry(&mut new.0, "status").insert("conditions".into(), conditions);
         }
@@ -83,6 +85,10 @@ pub fn check(part: Part, new: &Object, old: &Object) -> Vec<Cause> {
     match part {
         Part::Ephemeral => {}
         Part::Approval => return super::validate::decision(new, old),
+        Part::Resize if quality_of_service(new) != quality_of_service(old) => {
+            let class = new.str_at("/status/qosClass").into();
+            return vec![Cause::invalid("spec", &class, "Pod QOS Class may not change as a result of resizing")];
+        }
         _ => return Vec::new(),
     }
     let list = |o: &Object| o.pointer("/spec/ephemeralContainers").and_then(Value::as_array).cloned().unwrap_or_default();

@@ -87,7 +87,7 @@ fn number(map: &Map<String, Value>, field: &str) -> i64 {
 
 /// Gives a service what its type needs and it does not have. Refusals come before those of validation. For a new service that is
 /// not only for show an address is kept in an object that names it, so that its name is looked at here.
-pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>, unnamed: bool) -> Result<(), Status> {
+pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>, dry_run: bool) -> Result<(), Status> {
     let name = object.name().to_owned();
     let key = format!("{}/{name}", object.namespace());
     let invalid = |causes: Vec<Cause>| Status::invalid("", "Service", &name, causes);
@@ -102,10 +102,11 @@ pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>, 
     let mut used = registry.allocations().lock();
     let was_external = before.as_ref().is_none_or(|b| text(b, "type") == "ExternalName");
     if text(&spec, "type") != "ExternalName" && was_external && text(&spec, "clusterIP") != "None" {
-        address(&mut used, &mut spec, &key, name_problems(&name, unnamed)).map_err(|cause| invalid(vec![cause]))?;
+        address(&mut used, &mut spec, &key, name_problems(&name, dry_run || old.is_some()), dry_run)
+            .map_err(|cause| invalid(vec![cause]))?;
     }
     if needs_node_ports(&spec) {
-        node_ports(&mut used, &mut spec, before.as_ref()).map_err(|cause| invalid(vec![cause]))?;
+        node_ports(&mut used, &mut spec, before.as_ref(), dry_run).map_err(|cause| invalid(vec![cause]))?;
     }
     if needs_health_port(&spec) && !before.as_ref().is_some_and(needs_health_port) {
         health_port(&mut used, &mut spec)?;
@@ -261,7 +262,7 @@ fn name_problems(name: &str, unnamed: bool) -> Vec<String> {
 }
 
 /// The cluster IP: the one that is asked for, or a free one.
-fn address(used: &mut Used, spec: &mut Map<String, Value>, key: &str, problems: Vec<String>) -> Result<(), Cause> {
+fn address(used: &mut Used, spec: &mut Map<String, Value>, key: &str, problems: Vec<String>, dry_run: bool) -> Result<(), Cause> {
     let asked = texts(spec, "clusterIPs").first().cloned().unwrap_or_default();
     let refuse = |why: &str| {
         Err(Cause::invalid(
@@ -271,6 +272,8 @@ fn address(used: &mut Used, spec: &mut Map<String, Value>, key: &str, problems: 
         ))
     };
     let ip = match asked.as_str() {
+        // Nobody looks for one that is not kept.
+        "" if dry_run => Ipv4Addr::new(NETWORK[0], NETWORK[1], 0, 0).to_string(),
         "" => free_address(used),
         ip => {
             if !ip.parse::<Ipv4Addr>().is_ok_and(|ip| ip.octets()[..2] == NETWORK) {
@@ -304,7 +307,7 @@ fn take_port(used: &mut Used, port: i64) -> Result<(), String> {
 }
 
 /// Node ports for the ports that have none; ports with the same number share theirs.
-fn node_ports(used: &mut Used, spec: &mut Map<String, Value>, before: Option<&Map<String, Value>>) -> Result<(), Cause> {
+fn node_ports(used: &mut Used, spec: &mut Map<String, Value>, before: Option<&Map<String, Value>>, dry_run: bool) -> Result<(), Cause> {
     let numbers = |spec: &Map<String, Value>| -> Vec<i64> {
         let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
         ports.filter_map(|p| p["nodePort"].as_i64()).filter(|n| *n != 0).collect()
@@ -321,6 +324,7 @@ fn node_ports(used: &mut Used, spec: &mut Map<String, Value>, before: Option<&Ma
         let chosen = match wanted {
             0 if !automatic => continue,
             0 if before.is_none() && by_port.contains_key(&own) => by_port[&own],
+            0 if dry_run => by_port.values().copied().max().unwrap_or(i64::from(*NODE_PORTS.end()) + 1) + 1,
             // The search goes on from the port found last, so that nobody else finds it before this one is stored.
             0 => match free_port(used, &asked) {
                 Some(port) => port.into(),

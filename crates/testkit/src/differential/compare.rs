@@ -168,15 +168,15 @@ fn body(want: &Reply, got: &Reply, meant: &mut Meant<'_>) -> Option<Found> {
 /// Of several fields that are not declared, a refusal names the first in the order of a Go map; all that is wrong with a typed
 /// object is listed in that order.
 fn one_of_a_map(message: String) -> String {
-    if let Some((head, list)) = message.split_once(": errors:\n") {
-        let mut lines: Vec<&str> = list.lines().collect();
-        lines.sort_unstable();
-        return format!("{head}: errors:\n{}", lines.join("\n"));
-    }
-    match message.strip_suffix(": field not declared in schema") {
-        Some(path) => format!("{}.*: field not declared", path.rsplit_once('.').map_or("", |(parent, _)| parent)),
-        None => message,
-    }
+    const UNDECLARED: &str = ": field not declared in schema";
+    let Some((head, list)) = message.split_once("Kind=").and_then(|(_, rest)| rest.split_once("): ")) else { return message };
+    let lines: Vec<&str> = list.trim_start_matches("errors:\n").lines().map(str::trim).collect();
+    let parent = |line: &str| line.strip_suffix(UNDECLARED).and_then(|path| path.rsplit_once('.')).map(|(parent, _)| format!("{parent}."));
+    let parents: BTreeSet<String> = lines.iter().filter_map(|line| parent(line)).collect();
+    // What else is wrong in a map with an undeclared field is told if it is found before.
+    let others = lines.into_iter().filter(|line| !parents.iter().any(|parent| line.starts_with(parent.as_str()))).map(str::to_owned);
+    let told: BTreeSet<String> = others.chain(parents.iter().map(|parent| format!("{parent}*{UNDECLARED}"))).collect();
+    format!("{head}: {}", told.into_iter().collect::<Vec<_>>().join("\n"))
 }
 
 fn headers(want: &Reply, got: &Reply) -> Option<Found> {
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn what_is_listed_in_the_order_of_a_map_may_stand_in_any() {
-        let list = |lines: [&str; 2]| one_of_a_map(format!("failed: errors:\n  {}\n  {}", lines[0], lines[1]));
+        let list = |lines: [&str; 2]| one_of_a_map(format!("failed (a; Kind=X): errors:\n  {}\n  {}", lines[0], lines[1]));
         assert_eq!(list([".a: wrong", ".b: wrong"]), list([".b: wrong", ".a: wrong"]));
         assert_ne!(list([".a: wrong", ".b: wrong"]), list([".a: wrong", ".c: wrong"]));
     }

@@ -5,7 +5,7 @@
 //! stays as it is.
 
 use super::{
-    play::{Reply, Transcript},
+    play::{Reply, Transcript, own_address},
     script::Script,
 };
 use regex::{Captures, Regex};
@@ -17,12 +17,13 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d{4}-\d\d-\d\d[T ]\d\
 static TOKEN_VOLUME: LazyLock<Regex> = LazyLock::new(|| pattern(r"kube-api-access-[a-z0-9]{5}"));
 static GENERATED: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bgen-[bcdfghjklmnpqrstvwxz2456789]{5}\b"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\d+[smhdy](\d+[smhd])?$"));
-static OWN_GROUP: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(diff-[0-9a-f]{5}-\d{5}|\{ns\})\.example\.com$"));
+static OWN_GROUP: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(diff-[0-9a-f]{5}-\d{5}|\{ns\})\.example\.(com|org)$"));
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b\d+\b"));
 /// The object that an allocated address is kept in, as a refusal names it.
 static KEPT_ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r#"IPAddress\.networking\.k8s\.io "([0-9.]+)""#));
-/// A node port in a Table's cell, or in a refusal.
-static SHOWN_PORT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(:|nodePort: Duplicate value: )(\d{5})\b"));
+/// A node port in a Table's cell, and in a refusal.
+static SHOWN_PORTS: LazyLock<[Regex; 2]> =
+    LazyLock::new(|| [pattern(r"(:)(\d{5})(/(?:TCP|UDP|SCTP))"), pattern(r#"(odePort(?:: Duplicate value: |\\*":))(\d{5})(\b)"#)]);
 static TWICE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^Duplicate value: (\d{5})$"));
 
 fn pattern(text: &str) -> Regex {
@@ -31,7 +32,10 @@ fn pattern(text: &str) -> Regex {
 
 /// The replies with placeholders for what no two servers agree on.
 pub fn normalise(script: &Script, transcript: &Transcript) -> Vec<Reply> {
-    let sent = serde_json::to_string(script).unwrap_or_default().replace("${ns}", &transcript.namespace);
+    let sent = serde_json::to_string(script)
+        .unwrap_or_default()
+        .replace("${ns}", &transcript.namespace)
+        .replace("${ip}", &own_address(&transcript.namespace));
     let mut seen = Seen { sent, namespace: &transcript.namespace, ..Seen::default() };
     for (index, reply) in transcript.replies.iter().enumerate() {
         seen.collect(&reply.body, &mut vec![index.to_string()]);
@@ -109,7 +113,7 @@ impl Seen<'_> {
         for found in KEPT_ADDRESS.captures_iter(text) {
             self.address(&found[1], &place);
         }
-        for (n, found) in SHOWN_PORT.captures_iter(text).enumerate() {
+        for (n, found) in SHOWN_PORTS.iter().flat_map(|shown| shown.captures_iter(text)).enumerate() {
             self.port(&found[2], &format!("{place}/{n}"));
         }
     }
@@ -197,6 +201,12 @@ impl Seen<'_> {
                     // Other scripts have kinds of their own, which come and go.
                     list.retain(|group| !OWN_GROUP.is_match(group.pointer(name).and_then(Value::as_str).unwrap_or("")));
                 }
+                for rules in ["resourceRules", "nonResourceRules"] {
+                    // The rules of a user come in the order of a cache.
+                    if let (true, Some(Value::Array(list))) = (map.contains_key("incomplete"), out.get_mut(rules)) {
+                        list.sort_by_key(Value::to_string);
+                    }
+                }
                 if let Some(Value::Array(list)) = out.get_mut("resources") {
                     // Discovery lists custom kinds in the order of a Go map.
                     list.sort_by_key(|r| r["name"].as_str().unwrap_or_default().to_owned());
@@ -241,11 +251,11 @@ impl Seen<'_> {
                 out = replace_token(&out, address, place);
             }
         }
-        let out = out.replace(self.namespace, "{ns}");
+        let out = out.replace(self.namespace, "{ns}").replace(&own_address(self.namespace), "{ip}");
         let place = |port: &str| port.parse().ok().and_then(|n: i64| self.ports.get(&n));
         let out = TWICE.replace(&out, |c: &Captures<'_>| place(&c[1]).map_or_else(|| c[0].to_owned(), |p| format!("Duplicate value: {p}")));
-        let out =
-            SHOWN_PORT.replace_all(&out, |c: &Captures<'_>| place(&c[2]).map_or_else(|| c[0].to_owned(), |p| format!("{}{p}", &c[1])));
+        let shown = |c: &Captures<'_>| place(&c[2]).map_or_else(|| c[0].to_owned(), |p| format!("{}{p}{}", &c[1], &c[3]));
+        let out = SHOWN_PORTS.iter().fold(out.into_owned(), |out, pattern| pattern.replace_all(&out, shown).into_owned());
         let out = UUID.replace_all(&out, |c: &Captures<'_>| self.uids.get(&c[0]).cloned().unwrap_or_else(|| c[0].to_owned()));
         let out = TIME.replace_all(&out, |c: &Captures<'_>| {
             let digits = c.get(1).map_or(0, |m| m.as_str().len());

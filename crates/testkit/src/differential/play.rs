@@ -100,8 +100,10 @@ impl Player<'_> {
 
     /// What a placeholder stands for; what is not there is `none`.
     fn value(&self, name: &str) -> String {
-        if name == "ns" {
-            return self.namespace.to_owned();
+        match name {
+            "ns" => return self.namespace.to_owned(),
+            "ip" => return own_address(self.namespace),
+            _ => {}
         }
         let mut words = name.split('.');
         let reply = words.next().and_then(|n| n.parse::<usize>().ok()).and_then(|n| self.replies.get(n));
@@ -193,7 +195,7 @@ impl Player<'_> {
         };
         let name = name.map(|n| fill(&n, &|placeholder| self.value(placeholder)));
         // What belongs to no script is left alone.
-        if let Some(name) = name.filter(|n| n.contains(self.namespace)) {
+        if let Some(name) = name.filter(|n| n.contains(self.namespace) || *n == own_address(self.namespace)) {
             self.touched.insert(format!("{collection}/{name}"));
         }
     }
@@ -225,6 +227,13 @@ impl Player<'_> {
         self.server.send(&plain("PUT", &format!("{own}/finalize"), Some(finalize.to_string())))?;
         Ok(())
     }
+}
+
+/// An address that no other script has, of the documentation's network.
+pub fn own_address(namespace: &str) -> String {
+    // FNV-1a
+    let hash = namespace.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    format!("2001:db8::{:x}:{:x}", (hash >> 16) | 1, (hash & 0xffff) | 1)
 }
 
 /// Makes sure that the custom kinds of the scripts are served.

@@ -60,8 +60,10 @@ This page is made from `crates/testkit/src/differential/differences.json`; a tes
 const TAIL: &str = "
 What a server makes up is compared as *where it was seen first* (uids, revisions of objects, allocated addresses and ports, generated
 names), or as one word (times, revisions of lists, continue tokens, ages, signed tokens). Lists whose order depends on a Go map or
-on the second are compared as sets: the resources of a discovery document, the causes of one refusal, managedFields, what is wrong with a typed object, the volumes of a StatefulSet's claims, and which of several undeclared fields a refusal names. Not compared at all: the order of members in JSON
+on the second are compared as sets: the resources of a discovery document, the causes of one refusal, managedFields, what is wrong with a typed object, the volumes of a StatefulSet's claims, the rules of a SelfSubjectRulesReview, and which of several undeclared fields a refusal names. Not compared at all: the order of members in JSON
 objects, white space, bookmarks that come with time, and HTTP headers other than `Content-Type`, `Warning`, `Allow`, `Retry-After`, `Location` and `WWW-Authenticate`.
+
+Scripts are about every built-in kind that can be created but two, whose validation is not there yet: APIServices and ResourceSlices.
 ";
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub struct Script {
 
 /// One request, or one end of a watch.
 ///
-/// Everywhere in it `${ns}` stands for the namespace of the script, and `${3.metadata.uid}` for what the answer to step 3
+/// Everywhere in it `${ns}` stands for the namespace of the script, `${ip}` for an address of its own, and `${3.metadata.uid}` for what the answer to step 3
 /// (counted from 0) has there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

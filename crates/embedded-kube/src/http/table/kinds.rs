@@ -67,7 +67,7 @@ pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
             number(o, "/value").into(),
             o.0.get("globalDefault").cloned().unwrap_or(false.into()),
             age(),
-            shown(o.0.get("preemptionPolicy"), "PreemptLowerPriority").into(),
+            shown(o.0.get("preemptionPolicy"), "").into(),
         ],
         "admissionregistration.k8s.io/mutatingwebhookconfigurations" | "admissionregistration.k8s.io/validatingwebhookconfigurations" => {
             vec![name(), count(o.0.get("webhooks")).into(), age()]
@@ -250,7 +250,7 @@ fn endpoints(o: &Object) -> String {
 
 fn endpoint_slice(o: &Object, age: Value) -> Vec<Value> {
     let ports = list(o, "/ports").iter().map(|p| shown(p.get("port").or_else(|| p.get("name")), "*")).collect::<Vec<_>>();
-    let ports = if ports.is_empty() { "<unset>".to_owned() } else { limited(ports, 3) };
+    let ports = if ports.concat().is_empty() { "<unset>".to_owned() } else { limited(ports, 3) };
     let addresses = list(o, "/endpoints").iter().flat_map(|e| e["addresses"].as_array().into_iter().flatten());
     let addresses: Vec<String> = addresses.filter_map(|a| a.as_str().map(str::to_owned)).collect();
     let addresses = if addresses.is_empty() { "<unset>".to_owned() } else { limited(addresses, 3) };

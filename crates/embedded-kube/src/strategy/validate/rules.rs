@@ -244,19 +244,53 @@ impl<'v> At<'v> {
 pub fn label_selector(at: &At<'_>, causes: &mut Vec<Cause>) {
     labels(&at.get("matchLabels"), causes);
     for requirement in at.get("matchExpressions").items() {
-        let (operator, values) = (requirement.get("operator"), requirement.get("values"));
-        match operator.text() {
-            "In" | "NotIn" if values.is_empty() => {
-                causes.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"));
-            }
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                causes.push(values.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'"));
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            _ => causes.push(operator.invalid("not a valid selector operator")),
-        }
+        operator(&requirement, false, causes);
         requirement.get("key").form(super::formats::qualified_name, causes);
-        values.items().iter().for_each(|value| value.form(super::formats::label_value, causes));
+        requirement.get("values").items().iter().for_each(|value| value.form(super::formats::label_value, causes));
+    }
+}
+
+/// The selectors of a question about access, which may use operators of later servers.
+pub fn selector_attributes(attributes: &At<'_>, causes: &mut Vec<Cause>) {
+    for name in ["fieldSelector", "labelSelector"] {
+        let selector = attributes.get(name);
+        if selector.is_null() {
+            continue;
+        }
+        let (raw, requirements) = (selector.get("rawSelector"), selector.get("requirements"));
+        match (raw.is_empty(), requirements.is_empty()) {
+            (false, false) => causes.push(raw.invalid("may not specified at the same time as requirements")),
+            (true, true) => {
+                causes
+                    .push(requirements.required(&format!("when {} is specified, requirements or rawSelector is required", selector.path)));
+            }
+            _ => {}
+        }
+        for requirement in requirements.items() {
+            let key = requirement.get("key");
+            if name == "fieldSelector" && key.is_empty() {
+                causes.push(key.required("must be specified"));
+            }
+            operator(&requirement, true, causes);
+            if name == "labelSelector" {
+                key.form(super::formats::qualified_name, causes);
+                requirement.get("values").items().iter().for_each(|value| value.form(super::formats::label_value, causes));
+            }
+        }
+    }
+}
+
+/// Whether a requirement's operator has the values that it needs.
+fn operator(requirement: &At<'_>, any: bool, causes: &mut Vec<Cause>) {
+    let (operator, values) = (requirement.get("operator"), requirement.get("values"));
+    match operator.text() {
+        "In" | "NotIn" if values.is_empty() => causes.push(values.required("must be specified when `operator` is 'In' or 'NotIn'")),
+        "Exists" | "DoesNotExist" if !values.is_empty() => {
+            causes.push(values.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'"));
+        }
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+        _ if any => {}
+        _ => causes.push(operator.invalid("not a valid selector operator")),
     }
 }
 

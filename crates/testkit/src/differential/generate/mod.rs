@@ -3,6 +3,7 @@
 mod definitions;
 mod mutate;
 mod operations;
+mod parts;
 mod patches;
 mod requests;
 pub mod samples;
