@@ -203,6 +203,64 @@ fn fact_35_a_crd_is_established_before_anything_else_is_written() {
 }
 
 #[test]
+fn fact_35_an_established_crd_is_not_waited_for() {
+    let mut sim = Sim::new(vec![widget_crd(), make("Widget", "w")]);
+    sim.unknown_kinds.insert("Widget".into());
+    assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+    assert_eq!(sim.now, sim.request.started_at);
+    // Another condition is no promise.
+    let mut other = Sim::new(vec![widget_crd(), make("Widget", "w")]);
+    other.unknown_kinds.insert("Widget".into());
+    while other.wet_log().is_empty() {
+        other.turn();
+    }
+    let accepted = json!({"conditions": [{"type": "NamesAccepted", "status": "True"}, {"type": "Established", "status": "False"}]});
+    other.world.get_mut(&widget_crd().key()).expect("the CRD").0.insert("status".into(), accepted);
+    assert_eq!(other.turn().effects.len(), 0);
+}
+
+/// The cache may still show the old managers.
+#[test]
+fn field_managers_are_migrated_once() {
+    let managers = json!([{"manager": "kubectl-client-side-apply", "operation": "Update"}]);
+    let mut there = make("ConfigMap", "c");
+    there.metadata_mut().insert("managedFields".into(), managers.clone());
+    let mut sim = Sim::new(vec![make("ConfigMap", "c")]).existing(there).sync_options(&["ServerSideApply=true"]);
+    while sim.wet_log().is_empty() {
+        sim.turn();
+    }
+    let key = make("ConfigMap", "c").key();
+    sim.world.get_mut(&key).expect("it is there").metadata_mut().insert("managedFields".into(), managers);
+    sim.run();
+    assert_eq!(sim.wet_log(), ["migrate managers of c", "apply c"]);
+}
+
+/// When the notes are lost, the results tell whether the dry run is over.
+#[test]
+fn a_dry_run_is_not_repeated_when_something_was_applied() {
+    let wanted = || vec![make("ConfigMap", "c"), wave(make("Deployment", "d"), 1)];
+    let mut sim = Sim::new(wanted());
+    while sim.wet_log().is_empty() {
+        sim.turn();
+    }
+    sim.restart(false);
+    assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+    assert_eq!(sim.log, ["dry-run c", "dry-run d", "apply c", "apply d"]);
+    // The destination namespace is made before it; another one is not.
+    for (namespace, dry_runs_before) in [(NS, 0), ("other", 1)] {
+        let mut sim = Sim::new([wanted(), vec![make("Namespace", namespace)]].concat());
+        while sim.wet_log().is_empty() {
+            sim.turn();
+        }
+        let before = sim.log.iter().filter(|l| *l == "dry-run c").count();
+        sim.restart(false);
+        sim.run();
+        let after = sim.log.iter().filter(|l| *l == "dry-run c").count();
+        assert_eq!((namespace, before, after), (namespace, dry_runs_before, 1), "{:?}", sim.log);
+    }
+}
+
+#[test]
 fn fact_36_field_managers_are_migrated() {
     let live = |operation: &str| {
         let mut o = make("ConfigMap", "c");
