@@ -111,6 +111,10 @@ fn facts_06_to_10_and_12_which_phases_a_hook_has() {
     }
     assert!(hook::is_pre_delete(&with(make("Job", "j"), &[(HELM, "pre-delete")])));
     assert!(hook::is_post_delete(&with(make("Job", "j"), &[(HOOK, "PostDelete")])));
+    for other in ["PreSync", "Skip", "Garbage"] {
+        let other = with(make("Job", "j"), &[(HOOK, other), (HELM, "pre-install")]);
+        assert!(!hook::is_pre_delete(&other) && !hook::is_post_delete(&other));
+    }
 }
 
 #[test]
@@ -143,6 +147,24 @@ fn fact_11_delete_policies_of_both_notations_add_up() {
     assert_eq!(policies(&[(OWN, "garbage")]), [BeforeHookCreation]);
     assert_eq!(policies(&[(OWN, "HookFailed"), (HELM, "hook-succeeded")]), [HookSucceeded, HookFailed]);
     assert_eq!(policies(&[(HELM, "before-hook-creation")]), [BeforeHookCreation]);
+    assert_eq!(policies(&[(HELM, "hook-failed, hook-succeeded"), (OWN, "HookFailed")]), [HookSucceeded, HookFailed]);
+    assert_eq!(policies(&[(OWN, "BeforeHookCreation,HookSucceeded")]), [BeforeHookCreation, HookSucceeded]);
+}
+
+#[test]
+fn a_hook_is_held_by_one_finalizer_of_ours() {
+    let prepared = |finalizers: &[&str]| {
+        let mut job = hook_job("j", "PreSync", "");
+        job.set_finalizers(finalizers.iter().map(|f| (*f).to_owned()).collect());
+        hook::prepare(&job, "op", "abc", SyncPhase::PreSync, Sim::new(vec![]).now).finalizers()
+    };
+    for (before, after) in [
+        (&[][..], &[hook::HOOK_FINALIZER][..]),
+        (&[hook::HOOK_FINALIZER], &[hook::HOOK_FINALIZER]),
+        (&["example.com/keep"], &["example.com/keep", hook::HOOK_FINALIZER]),
+    ] {
+        assert_eq!(prepared(before), after);
+    }
 }
 
 #[test]
