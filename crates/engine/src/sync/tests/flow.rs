@@ -251,6 +251,14 @@ fn fact_60_a_sync_that_is_stopped_between_waves_ends_its_hooks_and_runs_no_other
 }
 
 #[test]
+fn beside_a_hook_of_the_only_wave_resources_are_not_waited_for() {
+    let mut sim =
+        Sim::new(vec![make("Deployment", "d"), hook_job("j", "Sync", "")]).healthy("d", &[Progressing]).healthy("j", &[Progressing]);
+    assert_eq!(says(&sim.run_to_wait()), "Running: waiting for completion of hook batch/Job/j");
+    assert_eq!(sim.healthy("j", &[Healthy]).run().phase, OperationPhase::Succeeded);
+}
+
+#[test]
 fn a_sync_of_one_wave_does_not_wait_for_health() {
     let mut sim = Sim::new(vec![make("Deployment", "a"), make("Deployment", "b")]).healthy("a", &[Progressing]);
     assert_eq!(says(&sim.run()), "Succeeded: successfully synced (all tasks run)");
