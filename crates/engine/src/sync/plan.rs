@@ -69,10 +69,6 @@ impl SyncPlan {
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
         self.phases.iter().flat_map(|p| p.waves.iter()).flat_map(|w| w.steps.iter())
     }
-
-    pub fn is_empty(&self) -> bool {
-        self.phases.is_empty()
-    }
 }
 
 /// Plans a sync whose objects are all permitted.

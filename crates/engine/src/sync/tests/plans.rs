@@ -119,7 +119,7 @@ fn facts_06_to_10_and_12_which_phases_a_hook_has() {
 
 #[test]
 fn fact_06_skipped_objects_have_no_step() {
-    assert!(Sim::new(vec![with(make("ConfigMap", "c"), &[("argocd.argoproj.io/hook", "Skip")])]).plan().is_empty());
+    assert!(lines(&Sim::new(vec![with(make("ConfigMap", "c"), &[("argocd.argoproj.io/hook", "Skip")])])).is_empty());
 }
 
 #[test]
@@ -133,8 +133,8 @@ fn fact_07_one_object_may_have_a_step_in_several_phases() {
 fn fact_10_hooks_of_unknown_type_are_neither_applied_nor_pruned() {
     let ignored = with(make("ConfigMap", "c"), &[("argocd.argoproj.io/hook", "Garbage")]);
     assert!(hook::is_ignored(&ignored));
-    assert!(Sim::new(vec![ignored.clone()]).plan().is_empty());
-    assert!(Sim::new(vec![]).existing(ignored).plan().is_empty());
+    assert!(lines(&Sim::new(vec![ignored.clone()])).is_empty());
+    assert!(lines(&Sim::new(vec![]).existing(ignored)).is_empty());
 }
 
 #[test]
@@ -235,9 +235,9 @@ fn a_resource_of_a_new_cluster_scoped_kind_gets_no_namespace() {
 
 #[test]
 fn fact_18_live_hooks_are_not_pruned() {
-    assert!(Sim::new(vec![]).existing(hook_job("old", "PreSync", "")).plan().is_empty());
+    assert!(lines(&Sim::new(vec![]).existing(hook_job("old", "PreSync", ""))).is_empty());
     let helm = with(make("Job", "old"), &[("helm.sh/hook", "pre-install")]);
-    assert!(Sim::new(vec![]).existing(helm).plan().is_empty());
+    assert!(lines(&Sim::new(vec![]).existing(helm)).is_empty());
 }
 
 #[test]
@@ -364,6 +364,20 @@ fn a_plan_as_text_says_what_is_done_and_how() {
         "Pod app-ns/kept: ignored (no prune)",
     ];
     assert_eq!(lines, expected, "{text}");
+}
+
+#[test]
+fn options_of_the_live_object_count_too() {
+    let flags = |desired: &str, there: &str| {
+        let sim = Sim::new(vec![options(make("ConfigMap", "c"), desired)]).existing(options(make("ConfigMap", "c"), there));
+        let plan = sim.plan();
+        let step = plan.steps().next().expect("one step");
+        (step.replace, step.force)
+    };
+    assert_eq!(flags("", ""), (false, false));
+    assert_eq!(flags("", "Replace=true"), (true, false));
+    assert_eq!(flags("", "Force=true"), (false, true));
+    assert_eq!(flags("Replace=true,Force=true", ""), (true, true));
 }
 
 #[test]
