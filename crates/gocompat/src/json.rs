@@ -106,7 +106,7 @@ fn write_text(text: &str, out: &mut String) {
 }
 
 /// The shortest text that reads back the same; an exponent below 1e-6 and from 1e21 on.
-fn float(f: f64) -> String {
+pub(crate) fn float(f: f64) -> String {
     let size = f.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
         let text = format!("{f:e}");

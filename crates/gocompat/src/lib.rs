@@ -2,13 +2,15 @@
 //!
 //! Main entry points: [`yaml`] (sigs.k8s.io/yaml, both ways), [`json`] (encoding/json), [`glob`] (gobwas/glob), [`path_match`]
 //! (path.Match), [`doublestar`] (bmatcuk/doublestar), [`cron`] (robfig/cron), [`duration`] (time.Duration), [`template`] (text/template),
-//! [`sprig`] (its functions in Helm), [`toml`] (BurntSushi/toml, both ways), [`semver`] (Masterminds/semver) and [`strvals`] (Helm's `--set`).
+//! [`sprig`] (its functions in Helm), [`toml`] (BurntSushi/toml, both ways), [`semver`] (Masterminds/semver), [`strvals`] (Helm's `--set`) and
+//! [`jq`] (gojq).
 //! Pure, and it knows no Kubernetes word: it must not learn what an object, a manifest or an Application is.
 
 pub mod cron;
 pub mod doublestar;
 pub mod duration;
 pub mod glob;
+pub mod jq;
 pub mod json;
 pub mod path_match;
 pub mod semver;

@@ -29,7 +29,7 @@ pub fn remove_ignored(object: &mut Object, options: &Options<'_>) {
         remove(&mut value, pointer);
     }
     for expression in rules.iter().flat_map(|rule| &rule.jq_path_expressions) {
-        // An expression that does not fit this object names nothing in it; one that fits no object was refused by `check`.
+        // As in Argo CD, an expression that fails on this object leaves it as it is; one that cannot be read was refused by `check`.
         if let Ok(paths) = Paths::parse(expression) {
             let _ = paths.delete_from(&mut value);
         }

@@ -3,7 +3,7 @@
 //! Main function: [`read`].
 
 use super::args::{Out, fails};
-use crate::template::{Budget, Error, LIST, List, MAP, Map, Str, Value};
+use crate::template::{Budget, Error, LIST, Limits, List, MAP, Map, Str, Value};
 
 /// Deepest nesting; Go's is 10,000.
 const DEPTH: usize = 1000;
@@ -15,6 +15,12 @@ pub(super) fn read(text: &[u8], budget: &Budget) -> Out {
         None => Ok(value),
         Some(_) => reader.refuse("after top-level value"),
     }
+}
+
+/// What Go says of a text that is not JSON.
+pub(crate) fn fault(text: &str) -> Option<String> {
+    let limits = Limits { memory: 4 << 20, ..Limits::default() };
+    read(text.as_bytes(), &Budget::new(limits)).err().map(|e| e.to_string())
 }
 
 struct Reader<'t> {

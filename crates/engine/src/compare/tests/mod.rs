@@ -219,12 +219,16 @@ fn ignored_differences_do_not_count() {
 
 #[test]
 fn fact_13_rules_that_cannot_be_followed_make_everything_unknown() {
-    let faulty = ignoring(IgnoreRule { jq_path_expressions: vec![".data | map(.)".into()], ..Default::default() });
+    let faulty = ignoring(IgnoreRule { jq_path_expressions: vec![".data | mop(.)".into()], ..Default::default() });
     let c = run_with(&faulty, vec![config_map("a", "2")], vec![live(config_map("a", "1"))]);
     assert_eq!((c.sync, c.entries[0].status), (SyncStatus::Unknown, Some(SyncStatus::Unknown)));
-    let text = "ComparisonError: Failed to compare desired state to live state: ignoreDifferences: jqPathExpressions \".data | map(.)\": \
-        map/1 is not supported; or name the fields in jsonPointers";
+    let text = "ComparisonError: Failed to compare desired state to live state: ignoreDifferences: jqPathExpressions \".data | mop(.)\": \
+        function not defined: mop/1; or name the fields in jsonPointers";
     assert_eq!(messages(&c), [text]);
+    // One that can be read but names no field of this object leaves it as it is.
+    let unfit = ignoring(IgnoreRule { jq_path_expressions: vec![".data | map(.)".into(), ".data.key".into()], ..Default::default() });
+    let c = run_with(&unfit, vec![config_map("a", "2")], vec![live(config_map("a", "1"))]);
+    assert_eq!((c.sync, messages(&c)), (SyncStatus::Synced, vec![]));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Main value: [`TABLE`]. An expression is translated ([`syntax`]) and then matched in linear time, as Go does it; its size is limited. The last
 //! ones are kept. Bytes that are not UTF-8 match nothing, where Go takes each for U+FFFD.
 
-mod syntax;
+pub(crate) mod syntax;
 
 use super::args::{Out, string};
 use super::words::width;

@@ -8,7 +8,7 @@ const DEPTH: usize = 250;
 /// Largest count of a repetition.
 const REPEATS: u32 = 1000;
 
-pub(super) fn translate(pattern: &str) -> Result<String, String> {
+pub(crate) fn translate(pattern: &str) -> Result<String, String> {
     let mut translator = Translator { whole: pattern, rest: pattern, out: String::new(), depth: 0, last: Last::Nothing };
     translator.run()?;
     Ok(translator.out)

@@ -1,0 +1,59 @@
+//! Fields that jq expressions name: `.webhooks[].clientConfig.caBundle`, `.spec.containers[] | select(.name == "a") | .image`.
+//!
+//! Main type: [`Paths`]. As in Argo CD, an expression stands in `del(…)`, and all of jq may be used in it. Whoever may write an Application may
+//! write these expressions, so every run of one has limits ([`tiphys_gocompat::jq`]).
+
+use serde_json::Value;
+use std::fmt;
+use tiphys_gocompat::jq::{JqError, Limits, Program};
+
+/// Longest expression that is read.
+const MAX_LENGTH: usize = 4096;
+
+/// Why an expression cannot be used, or not on this document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathsError(String);
+
+impl fmt::Display for PathsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<JqError> for PathsError {
+    fn from(error: JqError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// An expression that names fields.
+#[derive(Clone, Debug)]
+pub struct Paths(Program);
+
+impl Paths {
+    /// Reads an expression.
+    pub fn parse(text: &str) -> Result<Self, PathsError> {
+        if text.len() > MAX_LENGTH {
+            return Err(PathsError(format!("an expression may have {MAX_LENGTH} characters")));
+        }
+        match Program::parse(&format!("del({text})")) {
+            Ok(program) => Ok(Self(program)),
+            // What is wrong with the expression by itself is easier to understand.
+            Err(whole) => Err(Program::parse(text).err().unwrap_or(whole).into()),
+        }
+    }
+
+    /// Removes the fields that the expression names. When it cannot be evaluated on this document, nothing is removed.
+    pub fn delete_from(&self, document: &mut Value) -> Result<(), PathsError> {
+        let mut results = self.0.run(document, Limits { outputs: 2, ..Limits::default() });
+        let rest = results.next().unwrap_or_else(|| Ok(document.clone()))?;
+        if results.next().is_some() {
+            return Err(PathsError("it gives more than one result".into()));
+        }
+        *document = rest;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
