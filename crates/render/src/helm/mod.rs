@@ -43,7 +43,9 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         let yaml = tiphys_gocompat::yaml::Limits { bytes: 5 << 20, ..Default::default() };
-        Self { bytes: 100 << 20, file_bytes: 5 << 20, files: 20_000, depth: 50, nodes: 20_000_000, yaml, templates: Default::default() }
+        // The largest charts that are known take a million steps and a tenth of the rest, besides two million for each RSA key.
+        let templates = tiphys_gocompat::template::Limits { steps: 100_000_000, output: 64 << 20, memory: 128 << 20 };
+        Self { bytes: 100 << 20, file_bytes: 5 << 20, files: 20_000, depth: 50, nodes: 20_000_000, yaml, templates }
     }
 }
 

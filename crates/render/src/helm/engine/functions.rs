@@ -16,6 +16,9 @@ const NESTED: u32 = 1000;
 /// How often a text may be executed inside a text. Helm ends with its own stack.
 const NESTED_TEXTS: u32 = 1000;
 
+/// What a parsed text is charged with, besides its length.
+const PARSED: usize = 2048;
+
 /// What stands around a text of the chart's author in an error.
 pub(super) const WARN_START: &str = "HELM_ERR_START";
 pub(super) const WARN_END: &str = "HELM_ERR_END";
@@ -100,16 +103,19 @@ fn tpl(call: &mut Call<'_>) -> Result<Run, Error> {
     let text = call.string(0)?.clone();
     call.budget().memory(text.len() + size_of::<TemplateSet>())?;
     let functions = call.templates().functions().clone();
-    let host = call.host::<RenderHost>()?;
-    let parsed = match host.parsed.get(&text) {
-        Some(parsed) => parsed.clone(),
+    let known = call.host::<RenderHost>()?.parsed.get(&text).cloned();
+    let parsed = match known {
+        Some(parsed) => parsed,
         None => {
+            // It is kept, and takes some times the memory of its text.
+            call.budget().memory(PARSED + 32 * text.len())?;
             let failed = |e: Error| e.wrap(format!("cannot parse template {}: ", quote(&text.to_str())));
             let parsed = Parsed::parse(ROOT, text.as_bytes(), &functions).map_err(failed)?;
-            host.parsed.insert(text.clone(), parsed.clone());
+            call.host::<RenderHost>()?.parsed.insert(text.clone(), parsed.clone());
             parsed
         }
     };
+    let host = call.host::<RenderHost>()?;
     if host.texts == NESTED_TEXTS {
         return Err(Error::limit(format!("tpl is called inside itself more than {NESTED_TEXTS} times")));
     }

@@ -1,0 +1,89 @@
+//! Templates that want too much: they end with an error, located, within the limits.
+
+use serde_json::Map;
+use std::sync::Arc;
+use tiphys_gocompat::template;
+use tiphys_render::MemoryFiles;
+use tiphys_render::helm::chart::Chart;
+use tiphys_render::helm::{HelmError, Limits, RenderOptions, Sources, render_chart};
+
+/// Numbers that look like chance: prime numbers have to be found among them.
+fn sources() -> Sources {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let random = move |bytes: &mut [u8]| {
+        for byte in bytes {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *byte = (state >> 56) as u8;
+        }
+    };
+    Sources { random: Box::new(random), now: jiff::Timestamp::UNIX_EPOCH, zone: jiff::tz::TimeZone::UTC }
+}
+
+fn rendered(template: &str) -> Result<usize, HelmError> {
+    let files = MemoryFiles::new([("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n"), ("templates/t.yaml", template)]);
+    // Small ones, since a test is not optimised; what is charged is the same.
+    let templates = template::Limits { steps: 2_500_000, output: 4 << 20, memory: 8 << 20 };
+    let limits = Limits { templates, ..Limits::default() };
+    let chart = Chart::from_folder(&files, "", &limits)?.chart;
+    let options = RenderOptions::new(Arc::new(sources));
+    render_chart(chart, &Map::new(), &options, &limits).map(|rendered| rendered.manifests.iter().map(|m| m.text.len()).sum())
+}
+
+#[test]
+fn templates_that_want_too_much_are_stopped() {
+    let mut wrong = Vec::new();
+    for template in [
+        r#"{{ define "r" }}{{ template "r" . }}{{ end }}{{ template "r" . }}"#,
+        r#"{{ define "r" }}{{ template "r" . }}{{ template "r" . }}{{ end }}{{ template "r" . }}"#,
+        r"{{ range until 1000000000 }}x{{ end }}",
+        r"{{ range $i := until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}",
+        r"{{ range untilStep 0 1000000000 1 }}{{ end }}",
+        r"{{ range 100000000000 }}x{{ end }}",
+        r#"{{ repeat 1000000000 "x" }}"#,
+        r#"{{ $x := "x" }}{{ range until 64 }}{{ $x = print $x $x }}{{ end }}{{ $x }}"#,
+        r#"{{ $x := list 1 }}{{ range until 64 }}{{ $x = concat $x $x }}{{ end }}"#,
+        r#"{{ $x := dict "a" 1 }}{{ range until 64 }}{{ $x = dict "l" $x "r" $x }}{{ end }}{{ toYaml $x }}"#,
+        r#"{{ $x := dict "a" 1 }}{{ range until 64 }}{{ $x = dict "l" $x "r" $x }}{{ end }}{{ toToml $x }}"#,
+        r#"{{ $x := dict "a" 1 }}{{ range until 64 }}{{ $x = dict "l" $x "r" $x }}{{ end }}{{ $x }}"#,
+        r#"{{ $x := dict "a" 1 }}{{ range until 64 }}{{ $x = dict "l" $x "r" $x }}{{ end }}{{ deepCopy $x }}"#,
+        r#"{{ tpl "{{ tpl .t . }}" (dict "t" "{{ tpl .t . }}") }}"#,
+        r#"{{ tpl "{{ tpl (print .t \" \") (dict \"t\" (print .t \" \")) }}" (dict "t" "{{ tpl (print .t \" \") (dict \"t\" (print .t \" \")) }}") }}"#,
+        r#"{{ range until 1000000 }}{{ tpl (printf "{{ %d }}" .) $ }}{{ end }}"#,
+        r#"{{ range until 100000 }}{{ genCA "x" 365 }}{{ end }}"#,
+        r#"{{ range until 100000 }}{{ genPrivateKey "rsa" }}{{ end }}"#,
+        r#"{{ range until 100000 }}{{ htpasswd "user" "password" }}{{ end }}"#,
+        r#"{{ range until 100000 }}{{ derivePassword 1 "long" "password" "user" "example.com" }}{{ end }}"#,
+        r#"{{ $x := repeat 100000 "a" }}{{ range until 100000 }}{{ regexMatch "(a*)*b" $x }}{{ end }}"#,
+        r#"{{ $y := "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d]" }}{{ range until 100000 }}{{ $_ := fromYaml $y }}{{ end }}"#,
+        r#"{{ $x := repeat 1000000 "[" }}{{ range until 100000 }}{{ $_ := fromJson $x }}{{ $_ := fromYaml $x }}{{ end }}"#,
+        r#"{{ $x := repeat 1000000 "x" }}{{ range until 100000 }}{{ $_ := sha256sum $x }}{{ end }}"#,
+        r#"{{ $x := repeat 100000 "x," }}{{ range until 100000 }}{{ $_ := splitList "," $x }}{{ end }}"#,
+        r#"{{ $x := repeat 100000 "x = 1\n" }}{{ range until 100000 }}{{ $_ := fromToml $x }}{{ end }}"#,
+        r#"{{ range until 100000 }}{{ $_ := toYaml (until 10000) }}{{ end }}"#,
+        r#"{{ $x := repeat 1000000 "x" }}{{ range until 100000 }}{{ $x }}{{ end }}"#,
+        r#"{{ range until 1000000 }}{{ $_ := set $ (toString .) (until 1000) }}{{ end }}"#,
+        r#"{{ range $i := until 100000 }}{{ $_ := (printf "%1000000d" $i) }}{{ end }}"#,
+        r#"{{ range until 100000 }}{{ $_ := seq 0 100000 }}{{ end }}"#,
+        r#"{{ range until 100000 }}{{ $_ := randAlphaNum 100000 }}{{ end }}"#,
+        r#"{{ range until 1000000 }}{{ $_ := semverCompare ">=1.0.0 <2.0.0 || >=3.0.0 || ^4 || ~5" "1.2.3" }}{{ end }}"#,
+    ] {
+        match rendered(template) {
+            Err(HelmError::Limit(text)) if text.contains("a/templates/t.yaml:1:") => {}
+            Err(e) => wrong.push(format!("{template:.120}\n  {:.300}", e.to_string())),
+            Ok(length) => wrong.push(format!("{template:.120}\n  {length} bytes")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn inclusions_of_themselves_end_as_in_helm() {
+    let template =
+        r#"{{ define "r" }}{{ include "s" . }}{{ end }}{{ define "s" }}{{ include "r" . }}{{ include "r" . }}{{ end }}{{ include "r" . }}"#;
+    let error = rendered(template).expect_err("a recursion");
+    assert!(
+        matches!(&error, HelmError::Template(text) if text.ends_with("rendering template has a nested reference name: r: unable to execute template"))
+    );
+    // Go does not take such an expression, and regexMatch swallows that.
+    assert!(rendered(r#"a: {{ regexMatch "((a{1,1000}){1,1000}){1,1000}" "a" }}"#).is_ok());
+}
