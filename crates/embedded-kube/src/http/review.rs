@@ -40,7 +40,7 @@ pub async fn answer(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
             json!({"userInfo": call.user().to_json()})
         }
         "selfsubjectrulesreviews" => {
-            let status = rules(call, object.str_at("/spec/namespace"))?;
+            let status = rules(call, object.str_at("/spec/namespace")).map_err(|status| status.warned(&warnings))?;
             object = plain(call, json!({}));
             object.0.insert("spec".into(), json!({}));
             status

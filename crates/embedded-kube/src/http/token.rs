@@ -56,11 +56,13 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let claims = Claims { audiences: audiences.clone(), not_before: second, expires: Some(second + seconds), id, bound, legacy: false };
     let token = call.shared.auth.signer.sign(&claims, second).map_err(|e| Status::internal(format!("failed to generate token: {e}")))?;
     let spec = map_entry(&mut request.0, "spec");
-    spec.insert("audiences".into(), json!(audiences));
     spec.insert("expirationSeconds".into(), seconds.into());
     strategy::drop_empty(&resource, &mut request);
     call.registry().track_new(&resource, &mut request, Part::Token, &options);
-    map_entry(&mut request.0, "spec").entry("boundObjectRef").or_insert(Value::Null);
+    // Nobody owns the audiences that nobody asked for.
+    let spec = map_entry(&mut request.0, "spec");
+    spec.insert("audiences".into(), json!(audiences));
+    spec.entry("boundObjectRef").or_insert(Value::Null);
     let end = Timestamp::from_second(second + seconds).unwrap_or(Timestamp::MAX);
     request.0.insert("status".into(), json!({"token": token, "expirationTimestamp": meta::timestamp(end)}));
     let metadata = request.metadata_mut();

@@ -169,10 +169,15 @@ fn body(want: &Reply, got: &Reply, meant: &mut Meant<'_>) -> Option<Found> {
 /// object is listed in that order.
 fn one_of_a_map(message: String) -> String {
     const UNDECLARED: &str = ": field not declared in schema";
-    let Some((head, list)) = message.split_once("Kind=").and_then(|(_, rest)| rest.split_once("): ")) else { return message };
+    let (head, list) = message.split_once("Kind=").and_then(|(_, rest)| rest.split_once("): ")).unwrap_or(("", &message));
+    if head.is_empty() && !list.ends_with(UNDECLARED) {
+        return message;
+    }
     let lines: Vec<&str> = list.trim_start_matches("errors:\n").lines().map(str::trim).collect();
     let parent = |line: &str| line.strip_suffix(UNDECLARED).and_then(|path| path.rsplit_once('.')).map(|(parent, _)| format!("{parent}."));
-    let parents: BTreeSet<String> = lines.iter().filter_map(|line| parent(line)).collect();
+    let all: BTreeSet<String> = lines.iter().filter_map(|line| parent(line)).collect();
+    let parents: Vec<&String> =
+        all.iter().filter(|one| !all.iter().any(|other| *one != other && one.starts_with(other.as_str()))).collect();
     // What else is wrong in a map with an undeclared field is told if it is found before.
     let others = lines.into_iter().filter(|line| !parents.iter().any(|parent| line.starts_with(parent.as_str()))).map(str::to_owned);
     let told: BTreeSet<String> = others.chain(parents.iter().map(|parent| format!("{parent}*{UNDECLARED}"))).collect();
@@ -364,6 +369,9 @@ mod tests {
         let list = |lines: [&str; 2]| one_of_a_map(format!("failed (a; Kind=X): errors:\n  {}\n  {}", lines[0], lines[1]));
         assert_eq!(list([".a: wrong", ".b: wrong"]), list([".b: wrong", ".a: wrong"]));
         assert_ne!(list([".a: wrong", ".b: wrong"]), list([".a: wrong", ".c: wrong"]));
+        let undeclared = |path: &str| one_of_a_map(format!("{path}: field not declared in schema"));
+        assert_eq!(undeclared(".spec.a"), undeclared(".spec.b"));
+        assert_ne!(undeclared(".spec.a"), undeclared(".status.a"));
     }
 
     #[test]
