@@ -24,7 +24,13 @@ impl YamlError {
     /// The text as go-yaml v2 words it; what it has no words for stays as it is.
     pub fn go_text(&self, input: &[u8]) -> String {
         if self.message.contains("found unknown anchor") {
-            return format!("unknown anchor '{}' referenced", self.anchor(input));
+            return match self.anchor(input) {
+                name if name.is_empty() => self.placed("did not find expected alphabetic or numeric character", self.line),
+                name => format!("unknown anchor '{name}' referenced"),
+            };
+        }
+        if let Some(told) = self.braces(input) {
+            return told;
         }
         let Some((_, words, scanner)) = WORDS.iter().find(|(ours, _, _)| self.message.contains(ours)) else { return self.to_string() };
         // A quote that is left open is found at the end.
@@ -32,9 +38,28 @@ impl YamlError {
         let line = if ends { 1 + input.iter().filter(|b| **b == b'\n').count() } else { self.line };
         match (line, scanner) {
             (..=1, _) => (*words).to_owned(),
-            (line, true) => format!("line {line}: {words}"),
-            (line, false) => format!("line {}: {words}", line - 1),
+            (line, true) => self.placed(words, line),
+            (line, false) => self.placed(words, line - 1),
         }
+    }
+
+    fn placed(&self, words: &str, line: usize) -> String {
+        if self.line <= 1 && line <= 1 { words.to_owned() } else { format!("line {line}: {words}") }
+    }
+
+    /// What is said of `{{ name }}`, which is a map that is the key of a map; nothing of other keys.
+    fn braces(&self, input: &[u8]) -> Option<String> {
+        let text = String::from_utf8_lossy(input);
+        let line = text.lines().nth(self.line.checked_sub(1)?)?;
+        let (name, rest) = line.get(self.column.checked_sub(1)?..)?.strip_prefix('{')?.split_once("}}")?;
+        if !self.message.contains("invalid map key") || name.contains(['{', ',', ':', '"', '\'']) {
+            return None;
+        }
+        if !rest.trim().is_empty() {
+            return Some(self.placed("did not find expected key", self.line - 1)).filter(|_| self.line > 1);
+        }
+        let name = crate::text::quote(name.trim());
+        Some(format!("invalid map key: map[interface {{}}]interface {{}}{{{name}:interface {{}}(nil)}}"))
     }
 
     /// The name behind the `*` at the place of the error.
