@@ -4,6 +4,8 @@ mod helm;
 mod jq;
 pub mod template;
 
+pub use helm::read_folder;
+
 use clap::Subcommand;
 use std::path::Path;
 

@@ -9,6 +9,7 @@ mod cluster;
 mod completion;
 mod context;
 mod diff;
+mod helm;
 mod login;
 mod logout;
 mod proj;
@@ -30,6 +31,9 @@ pub enum ClientCommand {
     App(Box<app::AppCommand>),
     Apply(Box<apply::ApplyCommand>),
     Diff(Box<diff::DiffCommand>),
+    /// Render and check Helm charts, as `helm` does, without Helm
+    #[command(subcommand)]
+    Helm(helm::HelmCommand),
     /// Manage projects
     #[command(subcommand)]
     Proj(proj::ProjCommand),
@@ -65,6 +69,7 @@ pub async fn run(command: ClientCommand, connect: &ConnectArgs, program: Command
         ClientCommand::App(c) => c.run(connect).await,
         ClientCommand::Apply(c) => c.run().await,
         ClientCommand::Diff(c) => c.run().await,
+        ClientCommand::Helm(c) => c.run(),
         ClientCommand::Proj(c) => c.run(connect).await,
         ClientCommand::Repo(c) => c.run(connect).await,
         ClientCommand::Cluster(c) => c.run(connect).await,
@@ -92,7 +97,7 @@ pub fn adapt(command: Command) -> Command {
     let global: Vec<Arg> = command.get_arguments().filter(|a| a.is_global_set()).cloned().collect();
     command.mut_args(adapt_flag).mut_subcommands(|sub| match sub.get_name() {
         "up" | "control-plane" => sub,
-        "apply" | "diff" => without(adapt(sub), &global),
+        "apply" | "diff" | "helm" => without(adapt(sub), &global),
         _ => adapt(sub),
     })
 }

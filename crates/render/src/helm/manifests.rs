@@ -121,7 +121,7 @@ pub(super) fn sort(files: &BTreeMap<String, String>, limits: &yaml::Limits) -> R
             continue;
         }
         for text in split(content) {
-            let head = Head::read(text, limits).map_err(|e| HelmError::chart(format!("YAML parse error on {source}: {e}")))?;
+            let head = Head::read(text, limits).map_err(|e| HelmError::template(format!("YAML parse error on {source}: {e}")))?;
             let (source, text) = (source.clone(), text.to_owned());
             if head.annotations.contains_key("helm.sh/hook") {
                 hooks.extend(hook(source, text, head));

@@ -6,6 +6,7 @@
 mod capabilities;
 pub mod chart;
 mod engine;
+pub mod lint;
 pub mod log;
 mod manifests;
 mod release;
@@ -15,7 +16,7 @@ pub mod values;
 pub use capabilities::{Capabilities, HELM_VERSION, KubeVersion};
 pub use engine::{LooseTemplate, render_templates};
 pub use manifests::{Hook, Manifest};
-pub use release::{Release, check_name};
+pub use release::{Release, check_name, release_name};
 pub use render::{ParsedChart, PrintOptions, RenderOptions, RenderedChart, check_installable, render_chart};
 pub use tiphys_gocompat::sprig::Sources;
 
@@ -54,7 +55,7 @@ impl Default for Limits {
 pub enum HelmError {
     #[error("{0}")]
     Chart(String),
-    /// A template that cannot be parsed, or that failed.
+    /// A template that cannot be parsed, that failed, or that makes what cannot be read.
     #[error("{0}")]
     Template(String),
     /// A template that takes too much; Helm would go on.
@@ -77,6 +78,11 @@ impl HelmError {
 
     pub(crate) fn over(what: impl Into<String>, limit: impl TryInto<u64>) -> Self {
         Self::OverBudget { what: what.into(), limit: limit.try_into().unwrap_or(u64::MAX) }
+    }
+
+    /// Whether Helm had begun to render when it failed; then its messages say how to see what there is.
+    pub fn while_rendering(&self) -> bool {
+        matches!(self, Self::Template(_) | Self::Limit(_))
     }
 
     /// The same with what was done in front.

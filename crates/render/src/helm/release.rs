@@ -3,6 +3,9 @@
 //! Main type: [`Release`].
 
 use super::HelmError;
+use std::sync::Arc;
+use tiphys_gocompat::sprig::{self, Sources};
+use tiphys_gocompat::template::{Budget, Functions, MissingKey, Options, TemplateSet, Value, execute};
 use tiphys_gocompat::text::quote;
 
 const LONGEST_NAME: usize = 53;
@@ -48,4 +51,19 @@ pub fn check_name(name: &str) -> Result<(), &'static str> {
     Err(
         "invalid release name, must match regex ^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$ and the length must not be longer than 53",
     )
+}
+
+/// The name that `--name-template` makes, with sprig's functions and no values.
+pub fn release_name(template: &str, mut sources: Sources) -> Result<String, HelmError> {
+    const NAME: &str = "name-template";
+    let failed = |e| HelmError::chart(format!("{e}"));
+    let mut functions = Functions::builtins();
+    functions.extend(sprig::functions::<Sources>());
+    let mut set = TemplateSet::new(NAME, Arc::new(functions));
+    set.parse(NAME, template.as_bytes()).map_err(failed)?;
+    let budget = Budget::new(Default::default());
+    let options = Options { missing_key: MissingKey::Invalid, budget: &budget, host: &mut sources };
+    let mut out = Vec::new();
+    execute(&Arc::new(set), NAME, Value::Nil, options, &mut out).map_err(failed)?;
+    Ok(String::from_utf8_lossy(&out).into_owned())
 }

@@ -153,7 +153,7 @@ fn check_kube_version(chart: &Chart, options: &RenderOptions) -> Result<(), Helm
     if wanted.is_empty() || fits() {
         return Ok(());
     }
-    Err(HelmError::chart(format!("chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {}", there.version)))
+    Err(HelmError::template(format!("chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {}", there.version)))
 }
 
 /// Takes every NOTES.txt away and returns the chart's own.

@@ -10,6 +10,8 @@ mod real;
 mod report;
 mod variants;
 
+pub use collection::read_folder;
+
 use anyhow::bail;
 use collection::{Collection, Prepared};
 use compare::Verdict;

@@ -9,9 +9,9 @@ use std::{
     sync::Arc,
 };
 use tiphys_render::helm::{
-    HelmError, KubeVersion, Limits, PrintOptions, RenderOptions, Sources,
+    HelmError, KubeVersion, Limits, ParsedChart, PrintOptions, RenderOptions, Sources,
     chart::Chart,
-    log, render_chart,
+    log,
     values::{Settings, user_values},
 };
 
@@ -50,18 +50,14 @@ fn render(case: &Case, flags: &Flags, warnings: &mut Vec<String>) -> Result<Stri
     if let Some(version) = &flags.kube_version {
         options.capabilities.kube_version = KubeVersion::parse(version)?;
     }
-    let rendered = render_chart(loaded.chart, &user, &options, &limits).map_err(|e| failure(&e))?;
-    let text = rendered.print(&PrintOptions { include_crds: flags.include_crds, ..PrintOptions::default() });
-    warnings.extend(rendered.warnings);
-    text.map_err(plain)
+    let rendered = ParsedChart::new(loaded.chart).render_telling(&user, &options, &limits, warnings).map_err(|e| failure(&e))?;
+    rendered.print(&PrintOptions { include_crds: flags.include_crds, ..PrintOptions::default() }).map_err(plain)
 }
 
-/// Helm adds a hint to what fails while templates are executed and manifests are read.
+/// Helm adds a hint to what fails while it renders.
 fn failure(e: &HelmError) -> String {
-    let text = e.to_string();
-    let late =
-        matches!(e, HelmError::Template(_)) || text.starts_with("YAML parse error") || text.starts_with("chart requires kubeVersion");
-    if late { format!("{text}\n\nUse --debug flag to render out invalid YAML") } else { text }
+    let hint = if e.while_rendering() { "\n\nUse --debug flag to render out invalid YAML" } else { "" };
+    format!("{e}{hint}")
 }
 
 /// Chance and time of this machine.

@@ -3,10 +3,12 @@
 //! Main type: [`Metadata`].
 
 use super::decode::Decoder;
+use crate::helm::Limits;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tiphys_gocompat::semver::Version;
 use tiphys_gocompat::text::{is_print, is_space, quote};
+use tiphys_gocompat::yaml::{self, Duplicates};
 
 /// Chart.yaml, and what requirements.yaml adds to it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,7 +60,50 @@ pub struct Dependency {
     pub alias: String,
 }
 
+/// The fields of Chart.yaml, of maintainers and of dependencies, in small letters.
+const FIELDS: [&str; 17] = [
+    "name",
+    "home",
+    "sources",
+    "version",
+    "description",
+    "keywords",
+    "maintainers",
+    "icon",
+    "apiversion",
+    "condition",
+    "tags",
+    "appversion",
+    "deprecated",
+    "annotations",
+    "kubeversion",
+    "dependencies",
+    "type",
+];
+const MAINTAINER_FIELDS: [&str; 3] = ["name", "email", "url"];
+const DEPENDENCY_FIELDS: [&str; 8] = ["name", "version", "repository", "condition", "tags", "enabled", "import-values", "alias"];
+
 impl Metadata {
+    /// Chart.yaml as it stands, and its document.
+    pub(in crate::helm) fn parse(text: &[u8], limits: &Limits) -> Result<(Self, Value), String> {
+        let document = document(text, limits)?;
+        let mut metadata = Self::default();
+        metadata.decode(&document)?;
+        Ok((metadata, document))
+    }
+
+    /// Refuses keys that are there twice or that nobody knows.
+    pub(in crate::helm) fn check_strictly(text: &[u8], limits: &Limits) -> Result<(), String> {
+        let parsed = yaml::parse_document(text, &limits.yaml, Duplicates::Refuse);
+        let document = parsed.map_err(|e| format!("error converting YAML to JSON: yaml: {}", e.go_text(text)))?;
+        let unknown = unknown_field(&document);
+        unknown.map_or(Ok(()), |key| Err(format!("error unmarshaling JSON: while decoding JSON: json: unknown field {}", quote(key))))
+    }
+
+    pub(in crate::helm) fn has_null_maintainer(&self) -> bool {
+        self.null_maintainer
+    }
+
     /// Writes the fields of a document over what is there.
     pub(super) fn decode(&mut self, document: &Value) -> Result<(), String> {
         Decoder::run("v2.Metadata", document, |d, key, value| match key {
@@ -156,6 +201,25 @@ impl Metadata {
             "Annotations": self.annotations, "KubeVersion": self.kube_version, "Dependencies": dependencies, "Type": self.kind,
         })
     }
+}
+
+fn document(text: &[u8], limits: &Limits) -> Result<Value, String> {
+    yaml::parse_document(text, &limits.yaml, Duplicates::LastWins)
+        .map_err(|e| format!("error converting YAML to JSON: yaml: {}", e.go_text(text)))
+}
+
+/// The first key, in order, that no field has.
+fn unknown_field(document: &Value) -> Option<&str> {
+    let known = |fields: &[&str], key: &str| fields.contains(&key.to_ascii_lowercase().as_str());
+    document.as_object()?.iter().find_map(|(key, value)| {
+        let fields: &[&str] = match key.to_ascii_lowercase().as_str() {
+            "maintainers" => &MAINTAINER_FIELDS,
+            "dependencies" => &DEPENDENCY_FIELDS,
+            _ => return (!known(&FIELDS, key)).then_some(key.as_str()),
+        };
+        let items = value.as_array().into_iter().flatten().filter_map(Value::as_object);
+        items.flat_map(|item| item.keys()).find(|key| !known(fields, key)).map(String::as_str)
+    })
 }
 
 /// The dependencies, and whether one of them is `null`.

@@ -14,8 +14,8 @@ pub(super) use load::floats;
 pub use load::{merge_maps, parse_values};
 pub use metadata::{Dependency, Maintainer, Metadata};
 
-use crate::SourceFiles;
 use crate::helm::{HelmError, Limits};
+use crate::{MemoryFiles, SourceFiles};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -75,6 +75,12 @@ impl Meter {
 /// Without the mark that some editors put in front of UTF-8.
 fn without_mark(data: &[u8]) -> &[u8] {
     data.strip_prefix(b"\xef\xbb\xbf").unwrap_or(data)
+}
+
+/// The files of a chart archive as a folder, its first folder left out.
+pub fn archive_files(bytes: &[u8], limits: &Limits) -> Result<MemoryFiles, HelmError> {
+    let files = archive::files(bytes, limits, &mut Meter::new(limits))?;
+    Ok(MemoryFiles(files.into_iter().map(|file| (file.name, file.data.to_vec())).collect()))
 }
 
 impl Chart {

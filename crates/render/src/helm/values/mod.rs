@@ -12,6 +12,7 @@ mod tables;
 
 pub use dependencies::{MissingDependency, missing_dependencies};
 pub use schema::check as check_schemas;
+pub(super) use schema::one as single_schema;
 pub use settings::{Settings, user_values};
 
 use super::chart::Chart;
@@ -35,4 +36,12 @@ pub fn coalesce(chart: &Chart, user: &Values, limits: &Limits) -> Result<(Values
     let mut run = Coalescing::new(limits);
     let table = run.chart_values(chart, user, false)?;
     Ok((run.plain(&table)?, run.warnings))
+}
+
+/// The user's values over the defaults of one chart, its subcharts left aside.
+pub(super) fn over_defaults(user: &Values, defaults: &Values, limits: &Limits) -> Result<Values, HelmError> {
+    let mut run = Coalescing::new(limits);
+    let (user, defaults) = (run.copy(user)?, run.copy(defaults)?);
+    run.tables(&user, &defaults, "", false, 0)?;
+    run.plain(&user)
 }

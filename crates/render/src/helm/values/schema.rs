@@ -40,7 +40,7 @@ fn chart_messages(chart: &Chart, values: &Values, limits: &Limits, out: &mut Str
 }
 
 /// What Helm says of the values, if it says anything.
-fn one(schema: &[u8], values: &Values, limits: &Limits) -> Result<Option<String>, HelmError> {
+pub fn one(schema: &[u8], values: &Values, limits: &Limits) -> Result<Option<String>, HelmError> {
     let schema: Value = match serde_json::from_slice(schema) {
         Ok(schema) => schema,
         Err(_) if schema.is_empty() => return Ok(Some("EOF".to_owned())),

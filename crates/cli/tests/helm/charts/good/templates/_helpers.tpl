@@ -1,0 +1,4 @@
+{{- define "good.labels" -}}
+app: {{ .Chart.Name }}
+release: {{ .Release.Name | quote }}
+{{- end }}
