@@ -2,6 +2,7 @@
 
 mod engine;
 mod fleet;
+mod helm;
 mod kube;
 mod process;
 
@@ -17,6 +18,28 @@ pub enum Bench {
     Engine(EngineArgs),
     /// The embedded API server against a real one, which scripts/control-plane starts
     Kube(KubeArgs),
+    /// Charts rendered by the real Helm, by our program and in process
+    Helm(HelmArgs),
+}
+
+#[derive(Args)]
+pub struct HelmArgs {
+    /// Folders of charts, with what they depend on; an umbrella of many subcharts comes after them
+    charts: Vec<PathBuf>,
+    /// The real program [default: ~/.cache/control-plane/bin/helm]
+    #[arg(long, value_name = "FILE")]
+    helm: Option<PathBuf>,
+    /// Our program [default: target/release/tiphys, when it is there]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Subcharts of the umbrella
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    subcharts: usize,
+    /// How often each is measured
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    rounds: usize,
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
 }
 
 #[derive(Args)]
@@ -94,5 +117,6 @@ pub fn run(root: &Path, bench: Bench) -> anyhow::Result<()> {
         Bench::Engine(args) => engine::run(&args),
         Bench::Fleet(args) => fleet::run(root, &args),
         Bench::Kube(args) => kube::run(root, &args),
+        Bench::Helm(args) => helm::run(root, &args),
     }
 }

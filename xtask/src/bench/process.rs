@@ -8,10 +8,19 @@ const TICKS: f64 = 100.0;
 
 /// CPU time so far, of all threads and of children that ended, in seconds.
 pub fn cpu_seconds(id: u32) -> anyhow::Result<f64> {
+    ticks(id, 11..15)
+}
+
+/// CPU time of this process' children that ended, in seconds.
+pub fn children_cpu_seconds() -> anyhow::Result<f64> {
+    ticks(std::process::id(), 13..15)
+}
+
+fn ticks(id: u32, which: std::ops::Range<usize>) -> anyhow::Result<f64> {
     let text = fs::read_to_string(format!("/proc/{id}/stat")).context("the process is gone")?;
     // The name stands in brackets and may hold anything; the fields after it are numbered from 3.
     let fields: Vec<_> = text.rsplit_once(')').context("no name in /proc/ID/stat")?.1.split_whitespace().collect();
-    let ticks: f64 = fields.iter().skip(11).take(4).filter_map(|f| f.parse::<f64>().ok()).sum();
+    let ticks: f64 = fields.get(which).unwrap_or_default().iter().filter_map(|f| f.parse::<f64>().ok()).sum();
     Ok(ticks / TICKS)
 }
 

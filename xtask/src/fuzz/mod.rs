@@ -3,6 +3,7 @@
 //! Main function: [`run`]. A worker process of this program runs the inputs below a limit of 512 MiB of memory; this one watches that it
 //! goes on. Input number `i` depends on the seed and `i` alone, so a failure is repeated with `--seed S --only I`. Seeds lie in `seeds/`.
 
+mod helm;
 mod mutate;
 mod targets;
 
@@ -20,12 +21,12 @@ use targets::Target;
 
 /// In KiB, as `ulimit -v` takes it; the address space is more than what is really in use.
 const MEMORY: u64 = 512 * 1024;
-/// No input may take longer, in a debug build on a busy machine.
-const SLOWEST: Duration = Duration::from_secs(60);
+/// No input may take longer; more in a debug build on a busy machine.
+const SLOWEST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 2 });
 
 #[derive(Args)]
 pub struct Fuzz {
-    /// json, json-patch, strategic-merge, fields-v1, crd-schema or template; all of them without it
+    /// json, json-patch, strategic-merge, fields-v1, crd-schema, template, chart-archive, chart, strvals or yaml; all of them without it
     target: Option<String>,
     /// How long, for each target
     #[arg(long, default_value_t = 10)]

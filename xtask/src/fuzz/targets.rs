@@ -1,5 +1,6 @@
 //! What is fuzzed: a name, seeds, and what must hold for every input. A panic, an endless loop or too much memory fails as well.
 
+use super::helm;
 use crate::parity::template::world;
 use serde_json::Value;
 use std::sync::Arc;
@@ -23,16 +24,20 @@ pub struct Target {
     pub run: fn(&[u8]) -> Result<(), String>,
 }
 
-pub const ALL: [Target; 6] = [
+pub const ALL: [Target; 10] = [
     Target { name: "json", seeds: include_str!("seeds/json.txt"), run: run_json },
     Target { name: "json-patch", seeds: include_str!("seeds/json-patch.txt"), run: run_json_patch },
     Target { name: "strategic-merge", seeds: include_str!("seeds/strategic-merge.txt"), run: run_strategic },
     Target { name: "fields-v1", seeds: include_str!("seeds/fields-v1.txt"), run: run_fields },
     Target { name: "crd-schema", seeds: include_str!("seeds/crd-schema.txt"), run: run_crd },
     Target { name: "template", seeds: include_str!("seeds/template.txt"), run: run_template },
+    Target { name: "chart-archive", seeds: include_str!("seeds/chart-archive.txt"), run: helm::run_archive },
+    Target { name: "chart", seeds: include_str!("seeds/chart.txt"), run: helm::run_chart },
+    Target { name: "strvals", seeds: include_str!("seeds/strvals.txt"), run: helm::run_strvals },
+    Target { name: "yaml", seeds: include_str!("seeds/yaml.txt"), run: helm::run_yaml },
 ];
 
-fn holds(condition: bool, what: &str) -> Result<(), String> {
+pub fn holds(condition: bool, what: &str) -> Result<(), String> {
     if condition { Ok(()) } else { Err(format!("does not hold: {what}")) }
 }
 
