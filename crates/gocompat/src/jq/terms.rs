@@ -18,6 +18,8 @@ const KEYWORDS: &[&str] = &[
 impl Parser<'_> {
     /// A term and all that stands behind it.
     pub fn term(&mut self) -> Parsed {
+        // `?` behind parentheses forgives all that is in them.
+        let mut grouped = self.sees("(");
         let mut term = self.start()?;
         loop {
             match self.peek() {
@@ -37,10 +39,11 @@ impl Parser<'_> {
                 }
                 Some(Token::Sign("?")) => {
                     self.at += 1;
-                    term = optional(term);
+                    term = if grouped { Node::Try(Box::new((term, None))) } else { optional(term) };
                 }
                 _ => return Ok(term),
             }
+            grouped = false;
             self.part()?;
         }
     }

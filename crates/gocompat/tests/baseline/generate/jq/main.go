@@ -49,9 +49,14 @@ func plain(v any) any {
 	return v
 }
 
-// False when the program does not end in time.
-func run(program, input string) (line, bool) {
-	l := line{Program: program, Input: json.RawMessage(input)}
+// False when the program does not end in time, or when gojq itself panics: its assignments do where an argument backtracks.
+func run(program, input string) (l line, ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	l = line{Program: program, Input: json.RawMessage(input)}
 	query, err := gojq.Parse(program)
 	if err != nil {
 		l.Compile = err.Error()
