@@ -198,8 +198,9 @@ async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, target: Tar
     let served = below.is_some_and(|name| call.resource.subresource(name).is_some())
         || (below.is_none() && call.resource.allows(verb(&call)))
         || call.resource.custom.is_some();
-    // What no handler of a built-in kind reads is not answered by who would warn.
-    let read = call.resource.custom.is_some() || answer.as_ref().err().is_none_or(|status| status.code != 415);
+    // A patch that no handler of a built-in kind reads is not answered by who would warn.
+    let patched = call.resource.custom.is_none() && call.parts.method == Method::PATCH;
+    let read = !patched || answer.as_ref().err().is_none_or(|status| status.code != 415);
     Ok(match deprecation(&call.resource).filter(|_| served && read) {
         Some(text) => warned_first(answer.unwrap_or_else(|status| failure(&status)), text),
         None => answer?,
