@@ -96,6 +96,7 @@ mod tests {
             Ok(Timeouts { wave_secs: 90, sync_secs: 0, then: OnTimeout::Rollback })
         );
         assert_eq!(with(&["WaveTimeout=0", "SyncTimeout=1h", "OnTimeout=fail"]), Ok(Timeouts { sync_secs: 3600, ..Timeouts::default() }));
+        assert_eq!(Timeouts::default().with(&["OnTimeout=retry"]), Ok(Timeouts { then: OnTimeout::Retry, ..Timeouts::default() }));
         assert_eq!((supersede(&["Supersede=true"]), supersede(&["Other=1"])), (Ok(Some(true)), Ok(None)));
     }
 

@@ -207,6 +207,7 @@ mod tests {
         for (now, next) in [("10:00", "12:00"), ("12:30", "13:00"), ("13:30", "22:00")] {
             assert_eq!(windows.next_change(at(now)), Some(at(next)), "{now}");
         }
+        assert_eq!(windows.next_change(at("12:00")), Some(at("22:00")), "it is not open in its first instant");
         assert_eq!(Windows::default().next_change(at("10:00")), None);
     }
 

@@ -5,6 +5,7 @@ use crate::{
     sync::{OperationPhase, ResultCode, hook},
     types::HealthStatus::{Degraded, Healthy, Progressing},
 };
+use std::time::Duration;
 use tiphys_apimachinery::Object;
 
 /// A hook as an earlier sync left it.
@@ -29,6 +30,23 @@ fn fact_61_an_old_hook_is_deleted_before_the_new_one_is_made() {
     assert_eq!(says(&sim.run()), "Succeeded: successfully synced (no more tasks)");
     assert_eq!(sim.wet_log()[2..], ["run hook j", "remove finalizer of j"]);
     assert_eq!(sim.created_hooks.len(), 1);
+}
+
+/// Its deletion may not show yet, or may have been lost: it is asked for again, but not at once.
+#[test]
+fn an_old_hook_that_does_not_go_is_deleted_again_after_five_seconds() {
+    let mut sim = Sim::new(vec![hook_job("j", "PreSync", "")]).existing(left_over(hook_job("j", "PreSync", ""), false));
+    let old = sim.live("Job", "j").cloned().expect("it is there");
+    while !sim.log.contains(&"delete hook j".to_owned()) {
+        sim.turn();
+    }
+    sim.world.insert(old.key(), old);
+    assert_eq!(says(&sim.run_to_wait()), "Running: waiting for deletion of hook batch/Job/j");
+    sim.pass(Duration::from_millis(4_999));
+    assert_eq!(sim.decide().effects.len(), 0);
+    sim.pass(Duration::from_millis(1));
+    assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+    assert_eq!(sim.wet_log(), ["delete hook j", "delete hook j", "run hook j", "remove finalizer of j"]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod flow;
 mod hooks;
 mod limits;
 mod objects;
+mod order;
 mod plans;
 mod prune;
 mod scenarios;

@@ -2,6 +2,7 @@
 
 use super::sim::{Sim, make, options, says, wave};
 use crate::sync::{Effect, OperationPhase, Propagation};
+use std::time::Duration;
 
 #[test]
 fn fact_39_without_prune_nothing_is_pruned() {
@@ -193,4 +194,36 @@ fn only_begun_prunes_whose_object_has_left_the_plan_are_closed() {
     sim.progress = sim.decide().progress;
     assert_eq!(sim.result("p"), "Pruned Succeeded pruned", "gone, though nobody recorded it");
     assert_eq!(sim.result("left"), "SyncFailed Failed ");
+}
+
+/// The cache may still show what was deleted a moment ago as if nobody had asked; after ten seconds it is believed.
+#[test]
+fn a_deletion_that_does_not_show_yet_is_waited_for() {
+    let mut sim = Sim::new(vec![wave(make("ConfigMap", "c"), 1)]).existing(make("Pod", "p"));
+    let shown = sim.live("Pod", "p").cloned().expect("it is there");
+    while !sim.log.contains(&"prune p".to_owned()) {
+        sim.turn();
+    }
+    sim.world.insert(shown.key(), shown.clone());
+    assert_eq!(says(&sim.run_to_wait()), "Running: waiting for deletion of /Pod/p");
+    sim.pass(Duration::from_millis(9_999));
+    assert_eq!(says(&sim.run_to_wait()), "Running: waiting for deletion of /Pod/p");
+    sim.pass(Duration::from_millis(1));
+    assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+    assert_eq!(sim.wet_log(), ["prune p", "apply c"]);
+    // Another object of that name is nobody's business.
+    let mut sim = Sim::new(vec![wave(make("ConfigMap", "c"), 1)]).existing(make("Pod", "p"));
+    while !sim.log.contains(&"prune p".to_owned()) {
+        sim.turn();
+    }
+    sim.put(make("Pod", "p"));
+    assert_ne!(says(&sim.run_to_wait()), "Running: waiting for deletion of /Pod/p");
+}
+
+#[test]
+fn a_dry_run_reports_the_pruning_of_what_is_to_be_pruned() {
+    let mut sim = Sim::new(vec![make("ConfigMap", "c")]).existing(make("Pod", "p"));
+    sim.request.dry_run = true;
+    sim.progress = sim.decide().progress;
+    assert_eq!((sim.result("p"), sim.result("c")), ("Pruned Succeeded pruned (dry run)".into(), "none".into()));
 }
