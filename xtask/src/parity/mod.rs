@@ -6,8 +6,9 @@ pub mod template;
 
 pub use helm::read_folder;
 
+use anyhow::{Context, bail};
 use clap::Subcommand;
-use std::path::Path;
+use std::{path::Path, process::Command};
 
 #[derive(Subcommand)]
 pub enum Parity {
@@ -25,4 +26,17 @@ pub fn run(root: &Path, parity: &Parity) -> anyhow::Result<()> {
         Parity::Helm(args) => helm::run(root, args),
         Parity::Jq(args) => jq::run(root, args),
     }
+}
+
+/// What the generator of one of gocompat's baselines makes of a count and a seed, with the real program's answers.
+fn generated(root: &Path, generator: &str, count: u64, seed: u64) -> anyhow::Result<String> {
+    let mut go = Command::new("go");
+    go.current_dir(root.join("crates/gocompat/tests/baseline/generate").join(generator));
+    go.args(["run", ".", &count.to_string(), &seed.to_string()]);
+    let output = go.output().context("go does not start")?;
+    if !output.status.success() {
+        let message: String = String::from_utf8_lossy(&output.stderr).lines().take(5).collect::<Vec<_>>().join("\n");
+        bail!("the generator failed: {message}");
+    }
+    String::from_utf8(output.stdout).context("the generator writes JSON")
 }

@@ -3,8 +3,8 @@
 //! Main function: [`run`]. The generator is that of the committed baseline (crates/gocompat/tests/baseline/generate/template); the same count
 //! and seed make the same templates. Replaying is the code of the test.
 
-use anyhow::{Context, bail};
-use std::{collections::BTreeMap, path::Path, process::Command};
+use anyhow::bail;
+use std::{collections::BTreeMap, path::Path};
 
 #[path = "../../../crates/gocompat/tests/template/replay.rs"]
 mod replay;
@@ -25,15 +25,7 @@ pub struct Args {
 }
 
 pub fn run(root: &Path, args: &Args) -> anyhow::Result<()> {
-    let mut go = Command::new("go");
-    go.current_dir(root.join("crates/gocompat/tests/baseline/generate/template"));
-    go.args(["run", ".", &args.count.to_string(), &args.seed.to_string()]);
-    let output = go.output().context("go does not start")?;
-    if !output.status.success() {
-        let message: String = String::from_utf8_lossy(&output.stderr).lines().take(5).collect::<Vec<_>>().join("\n");
-        bail!("the generator failed: {message}");
-    }
-    let text = String::from_utf8(output.stdout).context("the generator writes JSON")?;
+    let text = super::generated(root, "template", args.count, args.seed)?;
     let failures = text.lines().filter(|line| line.contains("\"e\":\"")).count();
     let (count, classes) = replay::replay(&text);
     report(count, failures, &classes, args.show)

@@ -25,6 +25,23 @@ impl From<Status> for Refused {
     }
 }
 
+/// Takes in an object as it was sent to a place, of this name if that has one. Gives warnings.
+fn read(
+    resource: &Resource,
+    namespace: &str,
+    object: &mut Object,
+    name: Option<&str>,
+    options: &WriteOptions,
+) -> Result<Vec<String>, Status> {
+    meta::check_type(resource, object)?;
+    let mut warnings = strategy::check_fields(resource, object, options)?;
+    meta::check_namespace(resource, namespace, object)
+        .and_then(|()| name.map_or(Ok(()), |name| meta::check_name(name, object)))
+        .map_err(|status| status.warned(&warnings))?;
+    warnings.extend(meta::distinct_owners(object));
+    Ok(warnings)
+}
+
 impl Registry {
     /// `namespace` is that of the URL; the object's own must be empty or the same.
     pub fn create(&self, gvr: &Gvr, namespace: &str, object: Object, options: &WriteOptions) -> Result<Written, Status> {
@@ -40,10 +57,7 @@ impl Registry {
         part: Part,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
-        meta::check_type(resource, &mut object)?;
-        let mut warnings = strategy::check_fields(resource, &mut object, options)?;
-        meta::check_namespace(resource, namespace, &mut object).map_err(|status| status.warned(&warnings))?;
-        warnings.extend(meta::distinct_owners(&mut object));
+        let warnings = read(resource, namespace, &mut object, None, options)?;
         self.create_read(resource, namespace, object, options, (false, part, &warnings)).map_err(|status| status.warned(&warnings))
     }
 
@@ -175,12 +189,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let resource = self.resource(gvr)?;
-        meta::check_type(&resource, &mut object)?;
-        let mut warnings = strategy::check_fields(&resource, &mut object, options)?;
-        meta::check_namespace(&resource, namespace, &mut object)
-            .and_then(|()| options.named.as_ref().map_or(Ok(()), |name| meta::check_name(name, &object)))
-            .map_err(|status| status.warned(&warnings))?;
-        warnings.extend(meta::distinct_owners(&mut object));
+        let warnings = read(&resource, namespace, &mut object, options.named.as_deref(), options)?;
         let mut written = self.update_read(&resource, namespace, object, part, options).map_err(|status| status.warned(&warnings))?;
         written.warnings.splice(0..0, warnings);
         Ok(written)

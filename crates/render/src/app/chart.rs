@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Budget, RenderError, Rendered, SourceFiles, SourceKind,
     helm::{
-        Capabilities, HelmError, KubeVersion, Limits, ParsedChart, Release, RenderOptions,
+        Capabilities, HelmError, KubeVersion, Limits, ParsedChart, PrintOptions, Release, RenderOptions,
         chart::Chart,
         values::{Settings, Values, user_values},
     },
@@ -206,12 +206,12 @@ pub(crate) fn render(
         skip_schema_validation: options.skip_schema_validation,
         ..RenderOptions::new(charts.sources())
     };
-    let made = chart.render(&user, &render, &limits).map_err(failed)?;
-    let mut rendered = Rendered { kind: SourceKind::Helm, warnings: made.warnings, ..Rendered::default() };
+    let mut made = chart.render(&user, &render, &limits).map_err(failed)?;
+    let mut rendered = Rendered { kind: SourceKind::Helm, warnings: std::mem::take(&mut made.warnings), ..Rendered::default() };
     let crds = made.crds.iter().filter(|_| !options.skip_crds).map(|(path, file)| (path, String::from_utf8_lossy(&file.data)));
     let manifests = made.manifests.iter().map(|m| (&m.source, m.text.as_str().into()));
-    let hooks = made.hooks.iter().filter(|h| !(options.skip_tests && h.events.contains(&"test")));
-    let hooks = hooks.map(|h| (&h.source, h.text.as_str().into()));
+    let wanted = PrintOptions { skip_tests: options.skip_tests, ..PrintOptions::default() };
+    let hooks = made.shown_hooks(&wanted).map(|h| (&h.source, h.text.as_str().into()));
     for (template, text) in crds.chain(manifests).chain(hooks) {
         let (objects, errors) = objects_of_template(template, text.as_bytes(), budget);
         rendered.objects.extend(objects);

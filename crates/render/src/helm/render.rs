@@ -164,6 +164,12 @@ fn notes(chart: &Chart, files: &mut BTreeMap<String, String>) -> Option<String> 
 }
 
 impl RenderedChart {
+    /// The hooks that are wanted: all, all but tests, or none.
+    pub fn shown_hooks(&self, options: &PrintOptions) -> impl Iterator<Item = &Hook> {
+        let (no_hooks, skip_tests) = (options.no_hooks, options.skip_tests);
+        self.hooks.iter().filter(move |hook| !(no_hooks || (skip_tests && hook.events.contains(&"test"))))
+    }
+
     /// The text that `helm template` prints.
     pub fn print(&self, options: &PrintOptions) -> Result<String, HelmError> {
         let mut text = String::new();
@@ -172,10 +178,7 @@ impl RenderedChart {
         }
         self.manifests.iter().for_each(|m| document(&mut text, &m.source, &m.text));
         let mut text = format!("{}\n", text.trim());
-        if !options.no_hooks {
-            let shown = self.hooks.iter().filter(|hook| !(options.skip_tests && hook.events.contains(&"test")));
-            shown.for_each(|hook| document(&mut text, &hook.source, &hook.text));
-        }
+        self.shown_hooks(options).for_each(|hook| document(&mut text, &hook.source, &hook.text));
         if options.show_only.is_empty() { Ok(text) } else { only(&text, &options.show_only) }
     }
 }

@@ -243,8 +243,7 @@ impl Template {
         for manifest in &rendered.manifests {
             files.write(&inner, &manifest.source, &manifest.text)?;
         }
-        let hooks = rendered.hooks.iter().filter(|_| !self.print.no_hooks);
-        for hook in hooks.filter(|hook| !(self.print.skip_tests && hook.events.contains(&"test"))) {
+        for hook in rendered.shown_hooks(&self.print_options()) {
             files.write(&inner, &hook.source, &hook.text)?;
         }
         Ok(())
