@@ -129,10 +129,10 @@ impl Details {
         Self { health, info: info::of(object), fingerprint }
     }
 
-    /// Whether an update from `before` changed nothing that somebody watches.
+    /// Whether an update from `before` changed nothing that somebody watches. What is said about the health counts, too: a tree would otherwise
+    /// tell of the beginning of a rollout until it is over, as Argo CD's does.
     pub(super) fn is_same_update(&self, before: &Self) -> bool {
-        let health = |details: &Self| details.health.as_ref().map(|h| h.status);
-        self.fingerprint.is_some() && self.fingerprint == before.fingerprint && health(self) == health(before)
+        self.fingerprint.is_some() && self.fingerprint == before.fingerprint && self.health == before.health
     }
 }
 

@@ -60,11 +60,14 @@ fn an_update_of_ignored_fields_wakes_nobody() {
 }
 
 #[test]
-fn a_status_wakes_when_the_health_is_another() {
-    let status = |phase: &str, ip: &str| format!(r#"{{"spec":{{"restartPolicy":"Never"}},"status":{{"phase":"{phase}","podIP":"{ip}"}}}}"#);
-    let states = [status("Running", "1"), status("Running", "2"), status("Failed", "2")];
+fn a_status_wakes_when_the_health_or_its_message_is_another() {
+    let status = |phase: &str, ip: &str, message: &str| {
+        format!(r#"{{"spec":{{"restartPolicy":"Never"}},"status":{{"phase":"{phase}","podIP":"{ip}","message":"{message}"}}}}"#)
+    };
+    let states = [("Running", "1", "a"), ("Running", "2", "a"), ("Running", "2", "b"), ("Failed", "2", "b"), ("Failed", "3", "b")];
+    let states = states.map(|(phase, ip, message)| status(phase, ip, message));
     let states: Vec<&str> = states.iter().map(String::as_str).collect();
-    assert_eq!(woken(&mut Store::default(), &kind("", "Pod"), &customizations("", ""), &states), ["app", "", "app"]);
+    assert_eq!(woken(&mut Store::default(), &kind("", "Pod"), &customizations("", ""), &states), ["app", "", "app", "app", ""]);
 }
 
 #[test]
