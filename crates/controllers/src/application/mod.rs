@@ -17,6 +17,7 @@ mod results;
 mod retry;
 mod rollback;
 mod sources;
+mod start;
 mod status;
 mod supersede;
 mod timeouts;
@@ -86,7 +87,7 @@ pub struct Memo {
     published: Option<Arc<Comparison>>,
     running: Option<operation::Running>,
     syncing: Option<supersede::Syncing>,
-    last_start: Option<jiff::Timestamp>,
+    last_start: Option<start::Start>,
     /// This Application's share of every jitter.
     share: f64,
     failures: u32,

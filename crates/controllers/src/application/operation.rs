@@ -12,6 +12,7 @@ use super::{
     results::{from_wire, to_wire},
     retry,
     sources::{self, Revisions, Wanted},
+    start::Start,
     status, supersede, timeouts,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -95,12 +96,10 @@ async fn begin(pass: &mut Pass<'_>) -> Result<Option<Again>, Error> {
     let operation = pass.app.operation.clone().unwrap_or_default();
     let stored = pass.app.status.operation_state.clone().filter(|s| matches!(s.phase.as_str(), "Running" | "Terminating"));
     let Some(mut state) = stored else {
-        // The id of an operation is made from its start: two of one Application never start in the same second.
-        let earliest = pass.memo.last_start.map_or(pass.now, |last| last + SignedDuration::from_secs(1));
-        let started = pass.now.max(earliest);
-        pass.memo.last_start = Some(started);
+        let start = Start::after(pass.memo.last_start, pass.now);
+        pass.memo.last_start = Some(start);
         pass.memo.running = None;
-        let state = OperationState { operation, phase: "Running".into(), started_at: Some(started.into()), ..OperationState::default() };
+        let state = OperationState { operation, phase: "Running".into(), started_at: Some(start.told.into()), ..OperationState::default() };
         pass.app.status.operation_state = Some(state);
         pass.forget_progress();
         pass.store().await?;
@@ -266,10 +265,10 @@ pub(super) fn permitted(comparison: &Comparison, object: &Object, namespaced: bo
     Ok(())
 }
 
-/// Whether a user approved the prunes that ask for it, since the operation began.
+/// Whether a user approved the prunes that ask for it, since the operation truly began.
 fn prune_confirmed(pass: &Pass<'_>, started_at: Timestamp) -> bool {
     let approved = pass.app.metadata.annotations.get(constants::DELETION_APPROVED).map(String::as_str);
-    sync::request::deletion_confirmed(approved, started_at)
+    sync::request::deletion_confirmed(approved, pass.memo.last_start.map_or(started_at, |start| start.truly(started_at)))
 }
 
 fn request(pass: &Pass<'_>, operation: &SyncOperation, revision: &str, id: &str) -> SyncRequest {
