@@ -1,0 +1,164 @@
+//! Which replica of the controller looks after which cluster: every cluster is in one shard, as Argo CD spreads them.
+//!
+//! Main type: [`Distribution`]. Pure. Clusters land where Argo CD 3.6 puts them, so that one of its replicas can be exchanged for one of
+//! ours. It knows nothing of who holds a shard.
+
+mod ring;
+
+use ring::Ring;
+use std::collections::{BTreeMap, HashMap};
+
+/// How clusters are spread over shards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// A hash of the cluster's id: it never moves, but the shards may be of very different size.
+    #[default]
+    Legacy,
+    /// By rank among all ids: even, but a new cluster moves all after it.
+    RoundRobin,
+    /// A ring of hashes on which a shard with too many Applications is passed over: nearly even, and few clusters move.
+    ConsistentHashing,
+}
+
+impl Method {
+    /// `None`: there is no such method.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Legacy, Self::RoundRobin, Self::ConsistentHashing].into_iter().find(|method| method.as_str() == name)
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::RoundRobin => "round-robin",
+            Self::ConsistentHashing => "consistent-hashing",
+        }
+    }
+}
+
+/// A cluster as far as its shard depends on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Member {
+    /// The UID of its Secret; empty for the cluster that we run in, where it has none.
+    pub id: String,
+    pub server: String,
+    /// The Secret's own word.
+    pub shard: Option<i64>,
+}
+
+/// The shard of every cluster, by server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Distribution {
+    shards: HashMap<String, usize>,
+}
+
+impl Distribution {
+    /// `applications`: how many Applications name a server as their destination.
+    pub fn new(method: Method, shards: usize, members: &[Member], applications: &HashMap<String, u64>) -> Self {
+        let shards = shards.max(1);
+        // Several clusters of one id, as without Secret, count as one.
+        let by_id: BTreeMap<&str, &Member> = members.iter().map(|m| (m.id.as_str(), m)).collect();
+        let spread: HashMap<&str, usize> = match method {
+            Method::Legacy => by_id.keys().map(|id| (*id, legacy(id, shards))).collect(),
+            Method::RoundRobin => by_id.keys().enumerate().map(|(rank, id)| (*id, rank % shards)).collect(),
+            Method::ConsistentHashing => {
+                let mut ring = Ring::new(shards);
+                let load = |m: &Member| applications.get(&m.server).copied().unwrap_or_default();
+                by_id.values().map(|m| (m.id.as_str(), ring.take(&m.id, load(m)))).collect()
+            }
+        };
+        let shard = |m: &Member| match m.shard {
+            // A shard that there is not is the first one.
+            Some(asked) => usize::try_from(asked).ok().filter(|s| *s < shards).unwrap_or(0),
+            None => spread[m.id.as_str()],
+        };
+        Self { shards: members.iter().map(|m| (m.server.clone(), shard(m))).collect() }
+    }
+
+    /// The shard of a cluster; `None` for one that was not there when this was made.
+    pub fn shard(&self, server: &str) -> Option<usize> {
+        self.shards.get(server).copied()
+    }
+}
+
+/// 32-bit FNV-1a of the id, modulo the number of shards.
+fn legacy(id: &str, shards: usize) -> usize {
+    if id.is_empty() {
+        return 0;
+    }
+    let hash = id.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    hash as usize % shards
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(id: &str, shard: Option<i64>) -> Member {
+        Member { id: id.to_owned(), server: format!("https://{id}"), shard }
+    }
+
+    fn shards(method: Method, count: usize, members: &[Member]) -> Vec<Option<usize>> {
+        let distribution = Distribution::new(method, count, members, &HashMap::new());
+        members.iter().map(|m| distribution.shard(&m.server)).collect()
+    }
+
+    /// Where Argo CD 3.6.0 puts clusters: blocks of the number of replicas, clusters as `id=applications`, and the shard of each by
+    /// method. Printed by its distribution functions; their hash is golang.org/x/crypto's BLAKE2b instead of one for special processors.
+    #[test]
+    fn clusters_land_where_argo_cd_puts_them() {
+        let mut compared = 0;
+        for block in include_str!("../../tests/sharding/argocd-3.6.txt").split("\n\n").filter(|b| !b.trim().is_empty()) {
+            let lines: HashMap<&str, &str> = block.lines().filter_map(|line| line.rsplit_once(": ")).collect();
+            let count = lines["replicas"].parse().expect("a number");
+            let clusters: Vec<(&str, u64)> = lines["clusters"]
+                .split(' ')
+                .map(|c| c.split_once('=').expect("="))
+                .map(|(id, n)| (id, n.parse().expect("a number")))
+                .collect();
+            let members: Vec<Member> = clusters.iter().map(|(id, _)| member(id, None)).collect();
+            let loads: HashMap<String, u64> = clusters.iter().map(|(id, n)| (format!("https://{id}"), *n)).collect();
+            let runs = [
+                ("legacy", Method::Legacy, &loads),
+                ("round-robin", Method::RoundRobin, &loads),
+                ("consistent-hashing", Method::ConsistentHashing, &loads),
+                ("without applications", Method::ConsistentHashing, &HashMap::new()),
+            ];
+            for (name, method, loads) in runs {
+                let distribution = Distribution::new(method, count, &members, loads);
+                let got: Vec<String> = members.iter().map(|m| distribution.shard(&m.server).expect("a member").to_string()).collect();
+                assert_eq!(got.join(" "), lines[name], "{name} of {} clusters over {count}", members.len());
+                compared += got.len();
+            }
+        }
+        assert!(compared > 3000, "{compared}");
+    }
+
+    #[test]
+    fn a_secrets_word_counts_where_there_is_such_a_shard() {
+        // Ids and shards are those of Argo CD's tests of five replicas.
+        let members =
+            [member("1", None), member("2", None), member("3", None), member("4", Some(4)), member("5", Some(5)), member("6", Some(-1))];
+        assert_eq!(shards(Method::Legacy, 5, &members), [4, 1, 2, 4, 0, 0].map(Some));
+        for method in [Method::RoundRobin, Method::ConsistentHashing] {
+            assert_eq!(shards(method, 5, &members)[3..], [4, 0, 0].map(Some), "{method:?}");
+        }
+        assert_eq!(shards(Method::RoundRobin, 1, &members), [0; 6].map(Some));
+    }
+
+    #[test]
+    fn the_own_cluster_without_a_secret_is_first() {
+        let own = Member { server: "https://kubernetes.default.svc".to_owned(), ..Member::default() };
+        let members = [member("b", None), own, member("a", None)];
+        assert_eq!(shards(Method::Legacy, 3, &members)[1], Some(0));
+        assert_eq!(shards(Method::RoundRobin, 3, &members), [2, 0, 1].map(Some));
+        assert_eq!(Distribution::new(Method::Legacy, 3, &members, &HashMap::new()).shard("https://other"), None);
+    }
+
+    #[test]
+    fn methods_have_argo_cds_names() {
+        for method in [Method::Legacy, Method::RoundRobin, Method::ConsistentHashing] {
+            assert_eq!(Method::parse(method.as_str()), Some(method));
+        }
+        assert_eq!(Method::parse("Legacy"), None);
+    }
+}

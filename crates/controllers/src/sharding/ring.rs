@@ -1,0 +1,46 @@
+//! Consistent hashing with bounded loads: shards have many places on a ring of hashes, and a cluster belongs to the next one on it whose
+//! shard is not full. Main type: [`Ring`].
+
+use blake2::{Blake2b512, Digest};
+use std::{
+    collections::BTreeMap,
+    ops::Bound::{Excluded, Unbounded},
+};
+
+/// How many places a shard has.
+const PLACES: usize = 1000;
+
+pub struct Ring {
+    places: BTreeMap<u64, usize>,
+    loads: Vec<u64>,
+}
+
+impl Ring {
+    pub fn new(shards: usize) -> Self {
+        let place = |shard: usize, number: usize| (hash(&format!("{shard}{number}")), shard);
+        // "1" and "10" make the same name as "11" and "0": the later shard has the place.
+        let places = (0..shards).flat_map(|shard| (0..PLACES).map(move |number| place(shard, number))).collect();
+        Self { places, loads: vec![0; shards] }
+    }
+
+    /// The shard that takes a cluster with so many Applications.
+    pub fn take(&mut self, id: &str, load: u64) -> usize {
+        let hash = hash(id);
+        let after = self.places.range((Excluded(hash), Unbounded)).chain(self.places.range(..=hash));
+        // All are never full: the bound is above the average.
+        let shard = after.map(|(_, shard)| *shard).find(|shard| !self.is_full(*shard)).unwrap_or(0);
+        self.loads[shard] += load;
+        shard
+    }
+
+    /// Whether it has a quarter more than the average, rounded as Argo CD does.
+    fn is_full(&self, shard: usize) -> bool {
+        let average = ((self.loads.iter().sum::<u64>() + 1) / self.loads.len() as u64).max(1);
+        self.loads[shard] >= (average * 5).div_ceil(4)
+    }
+}
+
+fn hash(key: &str) -> u64 {
+    let digest = Blake2b512::digest(key);
+    u64::from_le_bytes(std::array::from_fn(|i| digest[i]))
+}
