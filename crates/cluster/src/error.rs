@@ -31,6 +31,9 @@ pub enum Error {
     /// An answer did not come in time.
     #[error("{what}: no answer within {}s", after.as_secs())]
     Timeout { what: String, after: Duration },
+    /// The lease under which it would have been written is no longer ours.
+    #[error("{what}: not sent, another replica may hold the lease now")]
+    Fenced { what: String },
 }
 
 /// The `Status` of a refused request.
@@ -87,6 +90,7 @@ impl Error {
         match self {
             Self::Config { .. } => ErrorKind::Config,
             Self::Unreachable { .. } | Self::Transport { .. } | Self::Timeout { .. } => ErrorKind::Upstream,
+            Self::Fenced { .. } => ErrorKind::Conflict,
             Self::Api(e) => match e.code {
                 409 => ErrorKind::Conflict,
                 400..=499 if e.code != 429 => ErrorKind::User,
@@ -102,8 +106,13 @@ impl Error {
         match self {
             Self::Unreachable { .. } | Self::Transport { .. } | Self::Timeout { .. } => true,
             Self::Api(e) => matches!(e.code, 408 | 409 | 429 | 500 | 502 | 503 | 504) && e.reason != "AlreadyExists",
-            Self::Config { .. } | Self::Decode { .. } | Self::UnknownKind { .. } | Self::Invalid { .. } => false,
+            Self::Config { .. } | Self::Decode { .. } | Self::UnknownKind { .. } | Self::Invalid { .. } | Self::Fenced { .. } => false,
         }
+    }
+
+    /// It was not sent: another replica's turn.
+    pub fn is_fenced(&self) -> bool {
+        matches!(self, Self::Fenced { .. })
     }
 
     fn api(&self) -> Option<&ApiError> {

@@ -2,7 +2,7 @@
 //!
 //! Main types: [`Cluster`] (a checked connection), [`Discovery`] (its kinds), [`LiveCache`] (what lives in it),
 //! [`Executor`] (the only code that writes for a sync), [`apply`] (what `kubectl apply` does), [`records`] (our own records in it) and [`AppStates`] (what the
-//! controller publishes for readers in this process). It knows nothing of Git, rendering or who asks.
+//! controller publishes for readers in this process), [`leases`] (which replica may write). It knows nothing of Git, rendering or who asks.
 
 pub mod app_state;
 pub mod apply;
@@ -12,6 +12,7 @@ pub mod connect;
 pub mod discovery;
 pub mod error;
 pub mod execute;
+pub mod leases;
 pub mod records;
 pub mod request;
 pub mod scripts;

@@ -2,7 +2,10 @@
 //!
 //! Main type: [`Http`]. It knows paths, methods and `Status` answers, and nothing of what the objects mean.
 
-use crate::error::{ApiError, Error};
+use crate::{
+    error::{ApiError, Error},
+    leases::Fence,
+};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
@@ -158,8 +161,16 @@ impl Http {
         &self.client
     }
 
-    /// Sends and reads the whole answer. A refusal becomes [`Error::Api`]; 429 is waited out as the server asks.
+    /// Sends and reads the whole answer. A refusal becomes [`Error::Api`]; 429 is waited out as the server asks. What is done under a
+    /// [`Fence`] writes nothing once that is closed.
     pub async fn send(&self, call: &Call) -> Result<Bytes, Error> {
+        match Fence::current().filter(|_| call.method != Method::GET) {
+            Some(fence) => fence.during(|| call.what(), self.send_patiently(call)).await,
+            None => self.send_patiently(call).await,
+        }
+    }
+
+    async fn send_patiently(&self, call: &Call) -> Result<Bytes, Error> {
         let mut attempt = 0;
         loop {
             self.wait_for_quiet().await;

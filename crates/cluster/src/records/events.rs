@@ -5,6 +5,7 @@
 use crate::{
     connect::Cluster,
     error::Error,
+    leases::Fence,
     request::{Call, JSON, encode},
 };
 use http::Method;
@@ -80,14 +81,18 @@ impl Events {
         Self { cluster, component: component.to_owned(), namespace: namespace.to_owned() }
     }
 
-    /// Writes without waiting. Must be called inside a tokio runtime.
+    /// Writes without waiting, under the fence of the caller. Must be called inside a tokio runtime.
     pub fn record(&self, event: Event) {
         let events = self.clone();
-        tokio::spawn(async move {
+        let write = async move {
             if let Err(error) = events.write(&event).await {
                 tracing::warn!(reason = event.reason, target = %event.target.name, %error, "an Event could not be written");
             }
-        });
+        };
+        match Fence::current() {
+            Some(fence) => tokio::spawn(fence.scope(write)),
+            None => tokio::spawn(write),
+        };
     }
 
     /// Writes and waits.

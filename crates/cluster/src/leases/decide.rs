@@ -1,0 +1,143 @@
+//! What a replica does about the leases of its group: a function of what it has seen of them and of its own time.
+//!
+//! Main type: [`View`]. Whether a lease is over is judged by how long it has looked the same to this replica, never by the times written in
+//! it: clocks differ.
+
+use super::{
+    LeaseOptions,
+    record::{Record, Sign},
+};
+use std::{collections::BTreeMap, time::Duration};
+use tokio::time::Instant;
+
+/// What to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    Renew(usize),
+    Take(usize),
+    Release(usize),
+    /// Ask the holder, who has several, for this one.
+    Ask(usize),
+}
+
+struct Seen {
+    record: Record,
+    sign: Sign,
+    since: Instant,
+}
+
+/// The leases of a group as last read, and since when each has been so.
+pub struct View {
+    options: LeaseOptions,
+    /// When it was first known which leases there are not.
+    first: Option<Instant>,
+    seen: BTreeMap<String, Seen>,
+}
+
+impl View {
+    pub fn new(options: LeaseOptions) -> Self {
+        Self { options, first: None, seen: BTreeMap::new() }
+    }
+
+    /// Takes what was read; `now` is after the answer came.
+    pub fn read(&mut self, records: Vec<Record>, now: Instant) {
+        self.first.get_or_insert(now);
+        let mut before = std::mem::take(&mut self.seen);
+        for record in records {
+            let sign = record.sign();
+            let since = before.remove(record.name()).filter(|b| b.sign == sign).map_or(now, |b| b.since);
+            self.seen.insert(record.name().to_owned(), Seen { record, sign, since });
+        }
+    }
+
+    /// The lease of a shard, if there is one.
+    pub fn lease(&self, shard: usize) -> Option<&Record> {
+        self.seen_of(shard).map(|s| &s.record)
+    }
+
+    fn seen_of(&self, shard: usize) -> Option<&Seen> {
+        self.seen.get(&self.options.lease_name(shard))
+    }
+
+    /// Whether this replica is its holder, as far as others know.
+    pub fn is_mine(&self, shard: usize) -> bool {
+        self.lease(shard).is_some_and(|lease| lease.holder() == self.options.identity)
+    }
+
+    /// Whether others divide the clusters in another way at the moment, so that their shards and ours overlap.
+    pub fn is_contested(&self, now: Instant) -> bool {
+        let others = |s: &&Seen| s.record.holder() != self.options.identity && s.record.partition() != self.options.partition;
+        self.seen.values().filter(others).any(|s| self.unclaimed_for(s, now).is_none())
+    }
+
+    /// For how long a lease has been anyone's; `None` while it is held.
+    fn unclaimed_for(&self, seen: &Seen, now: Instant) -> Option<Duration> {
+        let age = now.saturating_duration_since(seen.since);
+        if seen.sign.holder.is_empty() {
+            return Some(age);
+        }
+        age.checked_sub(seen.record.duration().unwrap_or(self.options.duration))
+    }
+
+    /// The same of a shard, which may have no lease yet.
+    fn free_for(&self, shard: usize, now: Instant) -> Option<Duration> {
+        match self.seen_of(shard) {
+            Some(seen) => self.unclaimed_for(seen, now),
+            None => self.first.map(|first| now.saturating_duration_since(first)),
+        }
+    }
+
+    /// What to do. `open`: whether this replica relies on the lease of a shard already.
+    pub fn decide(&self, open: &dyn Fn(usize) -> bool, now: Instant) -> Vec<Deed> {
+        let mine: Vec<usize> = (0..self.options.count).filter(|shard| self.is_mine(*shard)).collect();
+        let contested = self.is_contested(now);
+        let mut left = mine.len();
+        let mut deeds = Vec::new();
+        for shard in &mine {
+            let asked = self.lease(*shard).is_some_and(|lease| lease.wanted_by().is_some());
+            // Two that divide differently may each have taken one at the same moment.
+            let give = (asked && left > 1) || (contested && !open(*shard));
+            left -= usize::from(give);
+            deeds.push(if give { Deed::Release(*shard) } else { Deed::Renew(*shard) });
+        }
+        if !contested {
+            deeds.extend(if mine.is_empty() { self.first_one(now) } else { self.one_more(now) });
+        }
+        deeds
+    }
+
+    /// For a replica that has none: one that is free, else one of somebody who has several.
+    fn first_one(&self, now: Instant) -> Option<Deed> {
+        let shards = || self.options.wished();
+        let free = shards().find(|shard| self.free_for(*shard, now).is_some());
+        free.map(Deed::Take).or_else(|| {
+            let me = Some(self.options.identity.as_str());
+            let asked = |shard: usize| self.lease(shard).is_some_and(|l| l.wanted_by() == me && self.others_of(l).next().is_some());
+            let free = |shard: &usize| self.lease(*shard).is_some_and(|l| self.can_be_asked_for(l));
+            if shards().any(asked) { None } else { shards().find(free).map(Deed::Ask) }
+        })
+    }
+
+    /// What the holder of a lease has besides it.
+    fn others_of<'a>(&'a self, lease: &'a Record) -> impl Iterator<Item = &'a Record> {
+        let leases = (0..self.options.count).filter_map(|shard| self.lease(shard));
+        leases.filter(|other| other.name() != lease.name() && other.holder() == lease.holder())
+    }
+
+    /// Nobody asked for it, and its holder has another one that nobody asked for.
+    fn can_be_asked_for(&self, lease: &Record) -> bool {
+        lease.wanted_by().is_none() && self.others_of(lease).any(|other| other.wanted_by().is_none())
+    }
+
+    /// For a replica that has some: one that nobody without any has taken in the time that they need for it.
+    fn one_more(&self, now: Instant) -> Option<Deed> {
+        let left = |shard: &usize| {
+            let patience = match self.seen_of(*shard).is_some_and(|s| !s.sign.holder.is_empty()) {
+                true => 2 * self.options.pause(),
+                false => self.options.duration,
+            };
+            self.free_for(*shard, now).is_some_and(|age| age >= patience)
+        };
+        self.options.wished().filter(|shard| !self.is_mine(*shard)).find(left).map(Deed::Take)
+    }
+}

@@ -1,0 +1,85 @@
+//! Leave to write, which ends with the lease it comes from.
+//!
+//! Main type: [`Fence`]. Work that is done under one ([`Fence::scope`]) reads as before, but every request that may change something is
+//! refused once the fence is closed, and one under way is given up. A fence that closed stays closed, even if the same replica gets the
+//! lease again: what was begun under it has gaps.
+
+use crate::error::Error;
+use std::future::Future;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
+
+tokio::task_local! {
+    static FENCE: Fence;
+}
+
+/// How long a lease may be relied on, as its holder knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tenure {
+    /// Counts up whenever it begins anew.
+    pub epoch: u64,
+    /// `None`: not held.
+    pub until: Option<Instant>,
+}
+
+impl Tenure {
+    pub fn holds(self, now: Instant) -> bool {
+        self.until.is_some_and(|until| now < until)
+    }
+}
+
+/// Leave to write. Cheap to clone.
+#[derive(Clone)]
+pub struct Fence {
+    epoch: u64,
+    tenure: watch::Receiver<Tenure>,
+}
+
+impl Fence {
+    /// `None`: the lease is not held now.
+    pub(super) fn of(tenure: watch::Receiver<Tenure>) -> Option<Self> {
+        let now = *tenure.borrow();
+        now.holds(Instant::now()).then_some(Self { epoch: now.epoch, tenure })
+    }
+
+    pub fn is_open(&self) -> bool {
+        let tenure = *self.tenure.borrow();
+        tenure.epoch == self.epoch && tenure.holds(Instant::now())
+    }
+
+    /// Waits until it is closed.
+    pub async fn closed(&self) {
+        let mut changes = self.tenure.clone();
+        while self.is_open() {
+            let until = changes.borrow_and_update().until.unwrap_or_else(Instant::now);
+            tokio::select! {
+                () = sleep_until(until) => {}
+                changed = changes.changed() => if changed.is_err() {
+                    // Nobody renews the lease any more.
+                    sleep_until(until).await;
+                },
+            }
+        }
+    }
+
+    /// Does work under the fence.
+    pub async fn scope<F: Future>(self, work: F) -> F::Output {
+        FENCE.scope(self, work).await
+    }
+
+    /// The fence that this work is done under, if any.
+    pub fn current() -> Option<Self> {
+        FENCE.try_with(Self::clone).ok()
+    }
+
+    /// Sends a request that may change something; `what` it is.
+    pub(crate) async fn during<T>(&self, what: impl Fn() -> String, request: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        tokio::select! {
+            biased;
+            () = self.closed() => Err(Error::Fenced { what: what() }),
+            result = request => result,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The task that takes, renews and gives back the leases of one replica. Main type: [`Keeper`].
+
+use super::{
+    LeaseOptions,
+    decide::{Deed, View},
+    fence::Tenure,
+    record::Record,
+};
+use crate::{
+    connect::Cluster,
+    error::Error,
+    request::{Call, Http, JSON, encode},
+};
+use http::Method;
+use std::time::Duration;
+use tiphys_api::constants::LEASE_GROUP;
+use tiphys_apimachinery::Object;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+/// How often giving back is tried.
+const RELEASES: usize = 3;
+
+pub struct Keeper {
+    /// Not that of the cluster's other requests: what holds those up does not hold up these.
+    http: Http,
+    options: LeaseOptions,
+    view: View,
+    tenures: Vec<watch::Sender<Tenure>>,
+    /// The moment before the last request that made or kept a lease ours.
+    written: Vec<Option<Instant>>,
+    changed: watch::Sender<u64>,
+}
+
+impl Keeper {
+    pub fn new(cluster: &Cluster, options: LeaseOptions, tenures: Vec<watch::Sender<Tenure>>, changed: watch::Sender<u64>) -> Self {
+        let http = Http::new(cluster.client(), 1);
+        let (view, written) = (View::new(options.clone()), vec![None; options.count]);
+        Self { http, options, view, tenures, written, changed }
+    }
+
+    pub async fn run(mut self, stop: CancellationToken) {
+        let keep = async {
+            loop {
+                let pause = self.look().await;
+                sleep(pause).await;
+            }
+        };
+        tokio::select! { () = stop.cancelled() => {}, () = keep => {} }
+        self.release().await;
+    }
+
+    /// Reads all leases and does what is due; says how long to wait before the next look.
+    async fn look(&mut self) -> Duration {
+        // Replicas that began together do not go on so.
+        let mut pause = self.options.pause().mul_f64(rand::random_range(0.8..1.0));
+        if let Err(error) = self.read().await {
+            tracing::warn!(%error, "the leases cannot be read; trying again");
+            return pause;
+        }
+        let now = Instant::now();
+        for deed in self.view.decide(&|shard| self.is_open(shard), now) {
+            match self.perform(deed).await {
+                // To be relied on it must have been seen after it was written that nobody divides differently.
+                Ok(()) if matches!(deed, Deed::Take(shard) | Deed::Renew(shard) if !self.is_open(shard)) => pause = Duration::ZERO,
+                Ok(()) => {}
+                Err(error) if error.is_conflict() || error.is_already_exists() => {
+                    tracing::debug!(?deed, "somebody else was faster");
+                    pause = pause.min(self.options.pause().mul_f64(rand::random_range(0.01..0.1)));
+                }
+                Err(error) => tracing::warn!(%error, ?deed, "a lease cannot be written; trying again"),
+            }
+        }
+        pause
+    }
+
+    async fn read(&mut self) -> Result<(), Error> {
+        let call = Call::get(self.path("")).query("labelSelector", &format!("{LEASE_GROUP}={}", self.options.group));
+        let mut list: serde_json::Value = self.json(&call).await?;
+        let items = list.get_mut("items").and_then(serde_json::Value::as_array_mut).map(std::mem::take).unwrap_or_default();
+        let records = items.into_iter().filter_map(|item| Some(Record::from(Object::from_value(item).ok()?))).collect();
+        let now = Instant::now();
+        self.view.read(records, now);
+        let contested = self.view.is_contested(now);
+        for shard in 0..self.options.count {
+            if !self.view.is_mine(shard) {
+                self.close(shard);
+            } else if self.is_open(shard) || !contested {
+                self.open(shard);
+            }
+        }
+        Ok(())
+    }
+
+    async fn perform(&mut self, deed: Deed) -> Result<(), Error> {
+        let (sent, at) = (Instant::now(), (self.options.clock)());
+        let lease = |shard: usize| {
+            let new = || Record::new(&self.options.namespace, &self.options.lease_name(shard), &self.options.group);
+            self.view.lease(shard).cloned().unwrap_or_else(new)
+        };
+        match deed {
+            Deed::Take(shard) | Deed::Renew(shard) => {
+                let lease = lease(shard);
+                let ours = match deed {
+                    Deed::Take(_) => lease.taken(&self.options.identity, &self.options.partition, self.options.duration, at),
+                    _ => lease.renewed(at),
+                };
+                self.write(&lease, &ours).await?;
+                self.written[shard] = Some(sent);
+                if self.is_open(shard) {
+                    self.open(shard);
+                }
+                Ok(())
+            }
+            Deed::Release(shard) => {
+                let lease = lease(shard);
+                self.close(shard);
+                self.write(&lease, &lease.released(at)).await
+            }
+            Deed::Ask(shard) => {
+                let lease = lease(shard);
+                self.write(&lease, &lease.wanted(Some(&self.options.identity))).await
+            }
+        }
+    }
+
+    /// Creates the lease, or replaces what was read by something else.
+    async fn write(&self, lease: &Record, new: &Object) -> Result<(), Error> {
+        let call = match lease.exists() {
+            true => Call::new(Method::PUT, self.path(lease.name())),
+            false => Call::new(Method::POST, self.path("")),
+        };
+        let body = serde_json::to_vec(new).expect("a JSON map can be written as JSON");
+        self.json::<serde_json::Value>(&call.with_body(JSON, body)).await.map(drop)
+    }
+
+    async fn json<T: serde::de::DeserializeOwned>(&self, call: &Call) -> Result<T, Error> {
+        let after = self.options.patience();
+        let late = |_| Error::Timeout { what: format!("{} {}", call.method, call.path), after };
+        timeout(after, self.http.json(call)).await.unwrap_or_else(|elapsed| Err(late(elapsed)))
+    }
+
+    fn path(&self, name: &str) -> String {
+        let collection = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", encode(&self.options.namespace));
+        if name.is_empty() { collection } else { format!("{collection}/{}", encode(name)) }
+    }
+
+    fn is_open(&self, shard: usize) -> bool {
+        self.tenures[shard].borrow().holds(Instant::now())
+    }
+
+    /// Relies on a lease for as long as its last renewal lets us.
+    fn open(&self, shard: usize) {
+        let Some(until) = self.written[shard].map(|sent| sent + self.options.reliance()) else { return };
+        let (before, now) = (*self.tenures[shard].borrow(), Instant::now());
+        let anew = !before.holds(now);
+        if until <= now || before.until.is_some_and(|before| before >= until) {
+            return;
+        }
+        self.tenures[shard].send_replace(Tenure { epoch: before.epoch + u64::from(anew), until: Some(until) });
+        if anew {
+            tracing::info!(shard, identity = %self.options.identity, "this replica has the shard now");
+            self.changed.send_modify(|n| *n += 1);
+        }
+    }
+
+    fn close(&mut self, shard: usize) {
+        self.written[shard] = None;
+        let epoch = self.tenures[shard].borrow().epoch;
+        if self.tenures[shard].send_replace(Tenure { epoch, until: None }).until.is_some() {
+            tracing::info!(shard, identity = %self.options.identity, "this replica has the shard no longer");
+            self.changed.send_modify(|n| *n += 1);
+        }
+    }
+
+    /// Gives back what is ours, in the time that a request may take.
+    async fn release(&mut self) {
+        (0..self.options.count).for_each(|shard| self.close(shard));
+        let patience = self.options.patience();
+        let all = async {
+            for _ in 0..RELEASES {
+                // What cannot be given back now is over in a while.
+                let _ = self.read().await;
+                let mine: Vec<usize> = (0..self.options.count).filter(|shard| self.view.is_mine(*shard)).collect();
+                let mut left = false;
+                for shard in mine {
+                    left |= self.perform(Deed::Release(shard)).await.is_err();
+                }
+                if !left {
+                    break;
+                }
+            }
+        };
+        let _ = timeout(patience, all).await;
+    }
+}

@@ -1,0 +1,119 @@
+//! Leases: which replica may write for which shard, agreed upon through `coordination.k8s.io/v1` Leases, one a shard.
+//!
+//! Main types: [`Leases`], which holds and renews what this replica has, and [`Fence`], the leave to write that comes from it. A holder
+//! relies on a lease only for two thirds of the time after which others take it, counted from before the request that renewed it, in the
+//! time of its own monotonic clock; what the clocks on the walls say does not matter. What is decided is in `decide`.
+//!
+//! What it cannot exclude: a machine that is suspended as a whole, so that its monotonic clock stands still, and a request that left in time
+//! and arrives late. Writes to an Application's record then fail by their resourceVersion.
+
+mod decide;
+mod fence;
+mod keeper;
+mod record;
+
+pub use fence::Fence;
+
+use crate::connect::Cluster;
+use fence::Tenure;
+use jiff::Timestamp;
+use keeper::Keeper;
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{Mutex, watch},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+/// How long a lease lasts when its holder is gone.
+pub const DURATION: Duration = Duration::from_secs(15);
+
+/// What leases are wanted, and as whom.
+#[derive(Clone)]
+pub struct LeaseOptions {
+    pub namespace: String,
+    /// What is shared; the leases are called `<group>-<shard>`.
+    pub group: String,
+    /// No two processes have the same one.
+    pub identity: String,
+    /// How many shards there are.
+    pub count: usize,
+    /// How shards are divided. As long as somebody holds one of another division, none is taken.
+    pub partition: String,
+    /// The one that is tried first.
+    pub preferred: Option<usize>,
+    /// Take the preferred one alone, whatever becomes of the others.
+    pub pinned: bool,
+    pub duration: Duration,
+    /// The time that is written for people to read.
+    pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+}
+
+impl LeaseOptions {
+    fn lease_name(&self, shard: usize) -> String {
+        format!("{}-{shard}", self.group)
+    }
+
+    /// The shards that this replica may take, in the order of its wishes.
+    fn wished(&self) -> impl Iterator<Item = usize> {
+        let first = self.preferred.filter(|shard| *shard < self.count);
+        let others = if self.pinned { 0 } else { self.count };
+        first.into_iter().chain((0..others).filter(move |shard| Some(*shard) != first))
+    }
+
+    /// Between two looks.
+    fn pause(&self) -> Duration {
+        self.duration * 2 / 15
+    }
+
+    /// How long a holder relies on a lease that it cannot renew.
+    fn reliance(&self) -> Duration {
+        self.duration * 2 / 3
+    }
+
+    fn patience(&self) -> Duration {
+        self.duration / 3
+    }
+}
+
+/// The leases of this replica. When it is dropped they are not renewed any more; [`Leases::release`] gives them back.
+pub struct Leases {
+    tenures: Vec<watch::Receiver<Tenure>>,
+    changes: watch::Receiver<u64>,
+    stop: CancellationToken,
+    keeper: Mutex<JoinSet<()>>,
+}
+
+impl Leases {
+    /// Begins to take and renew leases. Must be called inside a tokio runtime.
+    pub fn start(cluster: &Cluster, options: LeaseOptions) -> Self {
+        let senders: Vec<_> = (0..options.count).map(|_| watch::Sender::new(Tenure::default())).collect();
+        let tenures = senders.iter().map(watch::Sender::subscribe).collect();
+        let (changed, changes) = watch::channel(0);
+        let stop = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Keeper::new(cluster, options, senders, changed).run(stop.clone()));
+        Self { tenures, changes, stop, keeper: Mutex::new(tasks) }
+    }
+
+    /// Leave to write for a shard; `None` when its lease is not held.
+    pub fn fence(&self, shard: usize) -> Option<Fence> {
+        self.tenures.get(shard).cloned().and_then(Fence::of)
+    }
+
+    /// How many shards there are.
+    pub fn count(&self) -> usize {
+        self.tenures.len()
+    }
+
+    /// Changes whenever a lease came or went.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.clone()
+    }
+
+    /// Gives all leases back, so that others need not wait.
+    pub async fn release(&self) {
+        self.stop.cancel();
+        self.keeper.lock().await.join_next().await;
+    }
+}
