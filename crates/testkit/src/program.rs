@@ -144,6 +144,11 @@ impl Tiphys {
         self.stdout().lines().find_map(|l| l.split_once(before).map(|(_, after)| after.trim().to_owned()))
     }
 
+    /// The kubeconfig of its cluster, if that was known at the start.
+    pub fn kubeconfig(&self) -> Option<&Path> {
+        self.kubeconfig.as_deref()
+    }
+
     pub fn id(&self) -> u32 {
         self.child.id()
     }

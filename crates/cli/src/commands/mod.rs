@@ -10,6 +10,7 @@ mod completion;
 mod context;
 mod diff;
 mod helm;
+mod install;
 mod login;
 mod logout;
 mod proj;
@@ -34,6 +35,7 @@ pub enum ClientCommand {
     /// Render and check Helm charts, as `helm` does, without Helm
     #[command(subcommand)]
     Helm(helm::HelmCommand),
+    Install(Box<install::InstallCommand>),
     /// Manage projects
     #[command(subcommand)]
     Proj(proj::ProjCommand),
@@ -48,7 +50,7 @@ pub enum ClientCommand {
     Account(account::AccountCommand),
     /// Contains a set of commands useful for Argo CD administrators
     #[command(subcommand)]
-    Admin(admin::AdminCommand),
+    Admin(Box<admin::AdminCommand>),
     /// Log in to an API server
     Login(login::Login),
     /// Log out from an API server
@@ -70,11 +72,12 @@ pub async fn run(command: ClientCommand, connect: &ConnectArgs, program: Command
         ClientCommand::Apply(c) => c.run().await,
         ClientCommand::Diff(c) => c.run().await,
         ClientCommand::Helm(c) => c.run(),
+        ClientCommand::Install(c) => c.run().await,
         ClientCommand::Proj(c) => c.run(connect).await,
         ClientCommand::Repo(c) => c.run(connect).await,
         ClientCommand::Cluster(c) => c.run(connect).await,
         ClientCommand::Account(c) => c.run(connect).await,
-        ClientCommand::Admin(c) => c.run(),
+        ClientCommand::Admin(c) => c.run().await,
         ClientCommand::Login(c) => c.run(connect).await,
         ClientCommand::Logout(c) => c.run(connect).await,
         ClientCommand::Context(c) => c.run(connect),
@@ -97,7 +100,7 @@ pub fn adapt(command: Command) -> Command {
     let global: Vec<Arg> = command.get_arguments().filter(|a| a.is_global_set()).cloned().collect();
     command.mut_args(adapt_flag).mut_subcommands(|sub| match sub.get_name() {
         "up" | "control-plane" => sub,
-        "apply" | "diff" | "helm" => without(adapt(sub), &global),
+        "admin" | "apply" | "diff" | "helm" | "install" => without(adapt(sub), &global),
         _ => adapt(sub),
     })
 }

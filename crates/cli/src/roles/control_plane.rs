@@ -40,7 +40,7 @@ pub struct ControlPlaneArgs {
     /// Folder for copies of repositories [default: a new one in the temporary folder]
     #[arg(long, value_name = "DIR")]
     repositories: Option<PathBuf>,
-    /// Create CRDs, settings and the admin password if they are missing; the password is printed once
+    /// Create CRDs, settings and the admin password if they are missing; `tiphys admin initial-password` prints it
     #[arg(long)]
     bootstrap: bool,
 }
@@ -52,10 +52,9 @@ pub async fn run(args: ControlPlaneArgs) -> anyhow::Result<()> {
         None => ConnectOptions::new(Source::InCluster),
     };
     let cluster = Cluster::connect(options).await?;
-    if args.bootstrap
-        && let Some(password) = bootstrap::run(&cluster, &args.namespace).await?
-    {
-        println!("admin password: {password}");
+    if args.bootstrap && bootstrap::run(&cluster, &args.namespace).await?.is_some() {
+        // Not the password itself: this may be a log that others read.
+        println!("The password of admin is in Secret {}: tiphys admin initial-password -n {}", bootstrap::INITIAL_PASSWORD, args.namespace);
     }
     let plane = ControlPlane::start(cluster, &args.namespace, repositories(&args)?, false).await?;
     let listener = TcpListener::bind((args.address, args.port))

@@ -3,6 +3,7 @@
 //! Each starts the program, changes Git or the cluster from outside, and looks only at what the Kubernetes API shows.
 //! Those in `real` need `TIPHYS_TEST_REAL=1` and a `KUBECONFIG`: `make test-real`.
 
+mod admin;
 mod bad;
 mod deletion;
 mod good;
@@ -52,4 +53,6 @@ scenarios!(
     limits::a_wave_that_takes_too_long_is_tried_again,
     limits::a_newer_revision_takes_the_place_of_a_sync,
     limits::a_dry_run_tells_its_plan,
+    admin::what_is_exported_can_be_imported,
+    admin::an_installation_works_with_the_rights_it_installs,
 );

@@ -49,6 +49,11 @@ impl World {
         Self { tiphys, kube, namespace, real }
     }
 
+    /// How commands find the cluster.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.tiphys.kubeconfig().expect("it has been found").to_owned()
+    }
+
     /// An Application with the destination and options that most scenarios want.
     pub fn application(&self, name: &str, repo: &str, path: &str, automated: &Value) -> Value {
         json!({

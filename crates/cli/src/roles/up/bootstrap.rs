@@ -1,6 +1,5 @@
 //! What must exist in the control plane's namespace before the roles start: CRDs, settings, the admin password, the default project.
-//!
-//! Everything is created only if it is missing: what a user changed stays.
+//! Main function: [`run`]. Everything is created only if it is missing: what a user changed stays.
 
 use anyhow::Context;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -9,15 +8,20 @@ use jiff::Timestamp;
 use rand::{Rng, distr::Alphanumeric};
 use serde_json::{Value, json};
 use tiphys_apimachinery::Object;
-use tiphys_cluster::{Cluster, Error, request::Call};
+use tiphys_cluster::{
+    Cluster, Error,
+    request::{Call, MERGE_PATCH},
+};
 use tiphys_gocompat::yaml;
 
 const CRDS: [&str; 2] =
     [include_str!("../../../../../deploy/crds/application-crd.yaml"), include_str!("../../../../../deploy/crds/appproject-crd.yaml")];
 /// As long as Argo CD's.
 const PASSWORD_LENGTH: usize = 16;
+/// Where the first password of `admin` is.
+pub const INITIAL_PASSWORD: &str = "argocd-initial-admin-secret";
 
-/// Creates what is missing. Returns the admin password if it was made now: it is shown once and stored only as a hash.
+/// Creates what is missing. Returns the admin password if it was made now.
 pub async fn run(cluster: &Cluster, namespace: &str) -> anyhow::Result<Option<String>> {
     for text in CRDS {
         let crd = yaml::parse_documents(text, &yaml::Limits::default())?.into_iter().next().context("a CRD file is empty")?;
@@ -29,14 +33,13 @@ pub async fn run(cluster: &Cluster, namespace: &str) -> anyhow::Result<Option<St
     for name in ["argocd-cm", "argocd-rbac-cm", "argocd-cmd-params-cm"] {
         create(cluster, &core("configmaps"), &labelled("ConfigMap", name)).await?;
     }
-    let password: String = rand::rng().sample_iter(Alphanumeric).take(PASSWORD_LENGTH).map(char::from).collect();
-    let made = create(cluster, &core("secrets"), &secret(&password).await?).await?;
+    let password = secrets(cluster, &core("secrets")).await?;
     let project = json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"},
         "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}], "clusterResourceWhitelist": [{"group": "*", "kind": "*"}]}
     });
     create(cluster, &format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/appprojects"), &project).await?;
-    Ok(made.then_some(password))
+    Ok(password)
 }
 
 fn labelled(kind: &str, name: &str) -> Value {
@@ -44,19 +47,52 @@ fn labelled(kind: &str, name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "labels": labels}})
 }
 
-async fn secret(password: &str) -> anyhow::Result<Value> {
-    let text = password.to_owned();
-    let hash = tokio::task::spawn_blocking(move || bcrypt::hash(text, 10)).await??;
-    let key: [u8; 32] = rand::rng().random();
-    let encode = |bytes: &[u8]| STANDARD.encode(bytes);
+/// Fills what `argocd-secret` lacks, which may be there without anything in it. A password that is made now is kept in a Secret of its own,
+/// until an administrator deletes it.
+async fn secrets(cluster: &Cluster, collection: &str) -> anyhow::Result<Option<String>> {
     let mut secret = labelled("Secret", "argocd-secret");
     secret["type"] = "Opaque".into();
-    secret["data"] = json!({
-        "admin.password": encode(hash.as_bytes()),
-        "admin.passwordMtime": encode(Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string().as_bytes()),
-        "server.secretkey": encode(STANDARD.encode(key).as_bytes())
-    });
-    Ok(secret)
+    create(cluster, collection, &secret).await?;
+    let path = format!("{collection}/argocd-secret");
+    let found: Value = cluster.http().json(&Call::get(&path)).await?;
+    let lacks = |key: &str| found["data"][key].as_str().is_none_or(str::is_empty);
+    let encode = |bytes: &[u8]| STANDARD.encode(bytes);
+    let mut data = serde_json::Map::new();
+    if lacks("server.secretkey") {
+        let key: [u8; 32] = rand::rng().random();
+        data.insert("server.secretkey".into(), encode(STANDARD.encode(key).as_bytes()).into());
+    }
+    let mut made = None;
+    if lacks("admin.password") {
+        let password = initial_password(cluster, collection).await?;
+        let text = password.clone();
+        let hash = tokio::task::spawn_blocking(move || bcrypt::hash(text, 10)).await??;
+        data.insert("admin.password".into(), encode(hash.as_bytes()).into());
+        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        data.insert("admin.passwordMtime".into(), encode(now.as_bytes()).into());
+        made = Some(password);
+    }
+    if !data.is_empty() {
+        // Of two that begin at once one is refused, and begins again.
+        let patch = json!({"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}, "data": data});
+        let call = Call::new(Method::PATCH, path).with_body(MERGE_PATCH, serde_json::to_vec(&patch)?);
+        cluster.http().send(&call).await.context("Secret argocd-secret cannot be filled")?;
+    }
+    Ok(made)
+}
+
+/// The password of the Secret of an earlier beginning that was broken off, or a new one. It is stored before it counts.
+async fn initial_password(cluster: &Cluster, collection: &str) -> anyhow::Result<String> {
+    let password: String = rand::rng().sample_iter(Alphanumeric).take(PASSWORD_LENGTH).map(char::from).collect();
+    let mut secret = labelled("Secret", INITIAL_PASSWORD);
+    secret["type"] = "Opaque".into();
+    secret["data"] = json!({"password": STANDARD.encode(&password)});
+    if create(cluster, collection, &secret).await? {
+        return Ok(password);
+    }
+    let found: Value = cluster.http().json(&Call::get(format!("{collection}/{INITIAL_PASSWORD}"))).await?;
+    let stored = found["data"]["password"].as_str().and_then(|text| String::from_utf8(STANDARD.decode(text).ok()?).ok());
+    stored.filter(|p| !p.is_empty()).with_context(|| format!("Secret {INITIAL_PASSWORD} has no `password`: delete it, a new one is made"))
 }
 
 /// Creates an object; whether it was missing.

@@ -139,8 +139,8 @@ impl Running {
     /// What to do next, once all is well.
     fn introduce(&self, took: Duration) {
         let login = match &self.password {
-            Some(password) => format!("admin / {password}   (shown once)"),
-            None => "admin, with the password shown when the data folder was made".to_owned(),
+            Some(password) => format!("admin / {password}"),
+            None => "admin; its first password: tiphys admin initial-password -n argocd".to_owned(),
         };
         let cluster = self.kubeconfig.as_ref().map(|p| format!("  cluster     export KUBECONFIG={}\n", p.display())).unwrap_or_default();
         let address = self.url.split_once("://").map_or(self.url.as_str(), |(_, a)| a);

@@ -1,6 +1,6 @@
-//! `admin settings resource-overrides`: tries what argocd-cm says about kinds on a file, without a server. Main type: [`AdminCommand`].
+//! `admin settings resource-overrides`: tries what argocd-cm says about kinds on a file, without a server. Main type: [`OverridesCommand`].
 
-use super::app::difference;
+use crate::commands::app::difference;
 use crate::{
     client::Failure,
     output::{self, table},
@@ -16,20 +16,6 @@ use tiphys_engine::{
     diff, health,
 };
 use tiphys_gocompat::yaml;
-
-#[derive(clap::Subcommand)]
-pub enum AdminCommand {
-    /// Provides set of commands for settings validation and troubleshooting
-    #[command(subcommand)]
-    Settings(SettingsCommand),
-}
-
-#[derive(clap::Subcommand)]
-pub enum SettingsCommand {
-    /// Troubleshoot resource overrides
-    #[command(subcommand)]
-    ResourceOverrides(OverridesCommand),
-}
 
 #[derive(clap::Subcommand)]
 pub enum OverridesCommand {
@@ -74,14 +60,13 @@ struct Trial {
     customizations: Customizations,
 }
 
-impl AdminCommand {
+impl OverridesCommand {
     pub fn run(self) -> Result<(), Failure> {
-        let Self::Settings(SettingsCommand::ResourceOverrides(command)) = self;
-        let text = match command {
-            OverridesCommand::Health(files) => files.read()?.health()?,
-            OverridesCommand::ListActions(files) => files.read()?.list_actions()?,
-            OverridesCommand::IgnoreDifferences(files) => files.read()?.ignore_differences()?,
-            OverridesCommand::RunAction(run) => {
+        let text = match self {
+            Self::Health(files) => files.read()?.health()?,
+            Self::ListActions(files) => files.read()?.list_actions()?,
+            Self::IgnoreDifferences(files) => files.read()?.ignore_differences()?,
+            Self::RunAction(run) => {
                 let parameters: Vec<_> = run.param.iter().map(|p| parameter(p)).collect::<Result<_, _>>()?;
                 let files = Files { resource: run.resource, argocd_cm_path: run.argocd_cm_path };
                 files.read()?.run_action(&run.action, &parameters)?

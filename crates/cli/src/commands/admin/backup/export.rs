@@ -1,0 +1,78 @@
+//! `admin export`. Main type: [`Export`].
+
+use super::{Backup, Part};
+use crate::{
+    client::Failure,
+    commands::apply::{Told, finish, kube::KubeArgs},
+    output::{self, log},
+};
+use serde_json::{Map, Value, json};
+use std::{fs::OpenOptions, io::Write as _, os::unix::fs::OpenOptionsExt as _};
+use tiphys_apimachinery::Object;
+use tiphys_cluster::apply;
+use tiphys_gocompat::yaml;
+
+/// Export all Argo CD data to stdout (default) or a file
+///
+/// Settings, repositories, clusters, projects, Applications and ApplicationSets, as `argocd admin export` writes them. The file contains
+/// credentials: a new one can be read by its owner only.
+#[derive(clap::Args)]
+pub struct Export {
+    /// Output to the specified file instead of stdout
+    #[arg(long, short = 'o', default_value = "-", value_name = "FILE")]
+    out: String,
+    /// Namespaces (globs) whose applications are exported, too [default: application.namespaces of argocd-cmd-params-cm]
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    application_namespaces: Vec<String>,
+    /// Namespaces (globs) whose ApplicationSets are exported, too [default: applicationsetcontroller.namespaces]
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    applicationset_namespaces: Vec<String>,
+    #[command(flatten)]
+    kube: KubeArgs,
+}
+
+impl Export {
+    pub async fn run(self) -> Result<(), Failure> {
+        let mut text = String::new();
+        finish(self.documents(&mut text).await, 20)?;
+        if self.out == "-" {
+            output::print(&text);
+            return Ok(());
+        }
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&self.out);
+        file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|e| Failure::file(&self.out, &e))
+    }
+
+    async fn documents(&self, text: &mut String) -> Result<(), Told> {
+        let target = self.kube.connect().await?;
+        let backup = Backup::new(&target, &self.kube, &self.application_namespaces, &self.applicationset_namespaces).await;
+        let backup = backup.map_err(apply::Failure::from)?;
+        for part in Part::ALL {
+            let Some(objects) = backup.live(part).await.map_err(apply::Failure::from)? else {
+                log::warn("ApplicationSets are not exported: the cluster does not have them, or does not show them to you");
+                continue;
+            };
+            for object in &objects {
+                text.push_str(&yaml::to_string(&exported(object, &backup.namespace)));
+                text.push_str("---\n");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An object without what the API server adds. Its namespace is kept only if it is not the installation's.
+fn exported(object: &Object, namespace: &str) -> Value {
+    let mut metadata = Map::new();
+    for field in ["name", "labels", "annotations", "finalizers"] {
+        if let Some(value) = object.metadata(field) {
+            metadata.insert(field.into(), value.clone());
+        }
+    }
+    if object.namespace() != namespace {
+        metadata.insert("namespace".into(), object.namespace().into());
+    }
+    let mut value = json!(object.0);
+    value["metadata"] = metadata.into();
+    value
+}

@@ -1,0 +1,35 @@
+//! `admin`: what administrators do with the settings and with the cluster itself, without the API. Main type: [`AdminCommand`].
+
+mod backup;
+mod overrides;
+mod password;
+
+use crate::client::Failure;
+
+#[derive(clap::Subcommand)]
+pub enum AdminCommand {
+    /// Provides set of commands for settings validation and troubleshooting
+    #[command(subcommand)]
+    Settings(SettingsCommand),
+    InitialPassword(password::InitialPassword),
+    Export(backup::Export),
+    Import(Box<backup::Import>),
+}
+
+#[derive(clap::Subcommand)]
+pub enum SettingsCommand {
+    /// Troubleshoot resource overrides
+    #[command(subcommand)]
+    ResourceOverrides(overrides::OverridesCommand),
+}
+
+impl AdminCommand {
+    pub async fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Settings(SettingsCommand::ResourceOverrides(command)) => command.run(),
+            Self::InitialPassword(command) => command.run().await,
+            Self::Export(command) => command.run().await,
+            Self::Import(command) => command.run().await,
+        }
+    }
+}
