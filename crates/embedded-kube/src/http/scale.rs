@@ -1,14 +1,16 @@
 //! The scale subresource: the number of replicas of an object, as `autoscaling/v1` `Scale`.
 
 use super::{Call, body, json_response, with_warnings, write};
+use crate::catalog::CRD_TABLE;
 use crate::registry::meta::{asked_revision, check_name};
-use crate::registry::{Part, Patch, WriteOptions, Written, patched_scale, unreadable};
+use crate::registry::{Part, Patch, WriteOptions, Written, apply_scale, patched_scale, track_scale, unreadable};
 use crate::status::{Cause, Status};
 use crate::strategy;
 use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
 use axum::body::Body;
 use http::Response;
 use serde_json::{Map, Value, json};
+use tiphys_apimachinery::patch::apply::scale::{self as owners, ReplicaPaths, fields_path};
 use tiphys_apimachinery::{Gvk, Object, object::map_entry};
 
 /// Where the numbers are, as JSON pointers.
@@ -78,7 +80,12 @@ pub async fn update(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
         return Err(Status::bad_request(why).warned(&warnings));
     }
     check_name(call.name(), &scale).map_err(|status| status.warned(&warnings))?;
-    store(call, &options, |_| Ok((scale.clone(), warnings.clone()))).await
+    let changed = |before: &Object| {
+        let mut scale = scale.clone();
+        track_scale(call.registry(), before, &mut scale, &options);
+        Ok((scale, warnings.clone()))
+    };
+    store(call, &options, changed).await
 }
 
 /// The handler of custom kinds does not know what to call a Scale.
@@ -95,46 +102,40 @@ pub async fn patch(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, St
     let bytes = body::read(incoming).await?;
     let (patch, findings) = write::read_patch(&media, &bytes)?;
     options.findings = findings;
-    if let Patch::Apply(scale) = &patch {
-        return apply(call, scale).await;
-    }
+    options.force = call.query.flag("force");
     let changed = |scale: &Object| {
-        let mut new = patched_scale(scale, &patch)?;
+        let mut new = match &patch {
+            Patch::Apply(config) => apply_scale(call.registry(), scale, config, &options)?,
+            other => patched_scale(scale, other)?,
+        };
         let result = new.clone();
         let read = strategy::read_scale(&mut new, &options);
         let warnings = read.map_err(|why| unreadable(&Gvk::new("autoscaling", "v1", "Scale"), true, &patch, scale, &result, &why))?;
         check_name(call.name(), &new).map_err(|status| status.warned(&warnings))?;
+        if !matches!(patch, Patch::Apply(_)) {
+            track_scale(call.registry(), scale, &mut new, &options);
+        }
         Ok((new, warnings))
     };
     store(call, &options, changed).await
 }
 
-/// The manager owns the number of replicas in the object itself.
-async fn apply(call: &Call<'_>, scale: &Object) -> Result<Response<Body>, Status> {
-    let mut options = write::options(call)?;
-    options.force = call.query.flag("force");
-    let mut config = Object::skeleton(&call.resource.gvk(), &call.namespace, call.name());
-    if let Some(replicas) = scale.pointer("/spec/replicas") {
-        set_at(&mut config, &paths(call).spec, replicas.clone());
+/// Where each version has its number of replicas.
+fn replica_paths(call: &Call<'_>) -> ReplicaPaths {
+    let resource = &call.resource;
+    let replicas = Some(fields_path("spec.replicas"));
+    if resource.custom.is_none() {
+        let versions: &[&str] = match resource.resource.as_str() {
+            "replicationcontrollers" => &["v1"],
+            "replicasets" => &["apps/v1beta2", "apps/v1"],
+            _ => &["apps/v1beta1", "apps/v1beta2", "apps/v1"],
+        };
+        return versions.iter().map(|version| ((*version).to_owned(), replicas.clone())).collect();
     }
-    let at = (call.namespace.as_str(), call.name());
-    call.registry().get(&call.resource.gvr(), at.0, at.1)?;
-    let written = call.registry().patch(&call.resource.gvr(), at, Part::Scale, &Patch::Apply(config), &options)?;
-    call.registry().durable(written.revision).await?;
-    Ok(with_warnings(json_response(&scale_of(call, &written.object)), &written.warnings))
-}
-
-/// Who owns the number of replicas, as owners of the Scale.
-fn managers(call: &Call<'_>, live: &Object) -> Vec<Value> {
-    let path = paths(call).spec.replace('/', "/f:");
-    let owners = live.metadata("managedFields").and_then(Value::as_array).into_iter().flatten();
-    owners.filter(|entry| entry["fieldsV1"].pointer(&path).is_some()).cloned().map(of_scale).collect()
-}
-
-fn of_scale(mut entry: Value) -> Value {
-    entry["apiVersion"] = "autoscaling/v1".into();
-    entry["fieldsV1"] = json!({"f:spec": {"f:replicas": {}}});
-    entry
+    let definition = call.registry().read().get(CRD_TABLE, "", &format!("{}.{}", resource.resource, resource.group)).map(|d| d.object());
+    let versions = definition.as_ref().and_then(|d| d.pointer("/spec/versions")).and_then(Value::as_array).into_iter().flatten();
+    let path = |version: &Value| version.pointer("/subresources/scale/specReplicasPath").and_then(Value::as_str).map(fields_path);
+    versions.map(|version| (format!("{}/{}", resource.group, version["name"].as_str().unwrap_or_default()), path(version))).collect()
 }
 
 fn set_at(object: &mut Object, pointer: &str, value: Value) {
@@ -151,16 +152,19 @@ async fn store(
     options: &WriteOptions,
     change: impl Fn(&Object) -> Result<(Object, Vec<String>), Status>,
 ) -> Result<Response<Body>, Status> {
+    let paths = replica_paths(call);
     for _ in 0..50 {
         let live = call.registry().get(&call.resource.gvr(), &call.namespace, call.name())?;
         let Value::Object(before) = scale_of(call, &live) else { break };
         let mut before = Object(before);
-        let managers = managers(call, &live);
-        if !managers.is_empty() {
-            before.metadata_mut().insert("managedFields".into(), managers.into());
+        let managers = owners::to_scale(live.metadata("managedFields"), &paths).map_err(Status::internal)?;
+        if let Some(managers) = managers {
+            before.metadata_mut().insert("managedFields".into(), managers);
         }
         let (scale, warnings) = change(&before)?;
-        let written = set(call, &live, &scale, options).map_err(|status| status.warned(&warnings))?;
+        let managers =
+            owners::to_object(live.metadata("managedFields"), scale.metadata("managedFields"), &call.resource.api_version(), &paths);
+        let written = set(call, &live, &scale, managers.map_err(Status::internal)?, options).map_err(|status| status.warned(&warnings))?;
         let Some(written) = written else { continue };
         call.registry().durable(written.revision).await?;
         let answer = with_warnings(json_response(&scale_of(call, &written.object)), &warnings);
@@ -178,7 +182,7 @@ fn admitted(call: &Call<'_>, live: &Object, new: &Object, options: &WriteOptions
     admission::check(&request, Objects { new: Some(new), old: Some(&old) }, Answers::default())
 }
 
-fn set(call: &Call<'_>, live: &Object, scale: &Object, options: &WriteOptions) -> Result<Option<Written>, Status> {
+fn set(call: &Call<'_>, live: &Object, scale: &Object, managers: Option<Value>, options: &WriteOptions) -> Result<Option<Written>, Status> {
     let replicas = scale.i64_at("/spec/replicas").unwrap_or(0);
     // A custom resource says itself what its numbers may be.
     if replicas < 0 && call.resource.custom.is_none() {
@@ -193,6 +197,10 @@ fn set(call: &Call<'_>, live: &Object, scale: &Object, options: &WriteOptions) -
     object.0.insert("apiVersion".into(), call.resource.api_version().into());
     let warnings = admitted(call, live, scale, options)?;
     set_at(&mut object, &paths(call).spec, replicas.into());
+    match managers {
+        Some(managers) => object.metadata_mut().insert("managedFields".into(), managers),
+        None => object.metadata_mut().remove("managedFields"),
+    };
     // Without a revision in the Scale, only a change in between is a conflict.
     match call.registry().update_part(&call.resource.gvr(), &call.namespace, object, Part::Scale, options) {
         Ok(mut written) => {

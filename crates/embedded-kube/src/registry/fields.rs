@@ -3,6 +3,7 @@
 //! Main functions: [`track`] for creates, updates and patches, [`apply`] for server-side apply.
 
 use super::options::{Part, WriteOptions};
+use super::patches::scale_type;
 use super::{Registry, convert, meta};
 use crate::catalog::{Catalog, Resource};
 use crate::gotypes;
@@ -18,10 +19,9 @@ const UNKNOWN: &str = "unknown";
 
 /// Records that `options.manager` changed what differs between `before` and `after`.
 pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, after: &mut Object, part: Part, options: &WriteOptions) {
-    let now = time_of(registry, part);
-    let manager = if options.manager.is_empty() { UNKNOWN } else { &options.manager };
+    let now = meta::timestamp(registry.now());
     let options = ApplyOptions {
-        manager,
+        manager: manager_of(options),
         force: false,
         now: &now,
         api_version: &resource.api_version(),
@@ -35,9 +35,6 @@ pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, 
     }
     let versions = Served::of(registry, resource);
     apply::track_update_in(before, after, &options, resource.ty(), Some(&versions));
-    if part == Part::Scale {
-        disown_zero(resource, after, &options);
-    }
     // To the real server a new built-in object replaces an empty struct, whose parts nobody owns.
     if before.is_none()
         && resource.custom.is_none()
@@ -60,25 +57,8 @@ pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, 
     }
 }
 
-/// A real server loses the time of a write on the way from the Scale to the object.
-fn time_of(registry: &Registry, part: Part) -> String {
-    if part == Part::Scale { String::new() } else { meta::timestamp(registry.now()) }
-}
-
-/// A Scale says nothing of 0 replicas, so that nobody comes to own them through it.
-fn disown_zero(resource: &Resource, object: &mut Object, options: &ApplyOptions<'_>) {
-    let path = resource.custom.as_ref().and_then(|c| c.scale.as_ref()).map_or(".spec.replicas", |scale| &scale.spec);
-    if object.i64_at(&path.replace('.', "/")) != Some(0) {
-        return;
-    }
-    let own = |entry: &Value| {
-        entry["manager"] == options.manager && entry["operation"] == "Update" && entry["subresource"] == options.subresource
-    };
-    let Some(list) = object.metadata_mut().get_mut("managedFields").and_then(Value::as_array_mut) else { return };
-    list.retain(|entry| !own(entry));
-    if list.is_empty() {
-        object.metadata_mut().remove("managedFields");
-    }
+fn manager_of(options: &WriteOptions) -> &str {
+    if options.manager.is_empty() { UNKNOWN } else { &options.manager }
 }
 
 /// The versions of a kind that are served now.
@@ -171,7 +151,7 @@ fn reset_fields(resource: &Resource, part: Part) -> &'static [&'static str] {
             Part::Main => &["spec", "status"],
             _ => &["spec", "status.conditions"],
         },
-        Part::Main | Part::Scale if resource.has_status() => &["status"],
+        Part::Main if resource.has_status() => &["status"],
         Part::Status if resource.custom.is_some() || is(&STATUS_WITHOUT_METADATA) => &["spec", "metadata"],
         Part::Status if is(&[("apps", "deployments")]) => &["spec", "metadata.labels"],
         Part::Status if is(&[("", "pods")]) => &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
@@ -190,7 +170,7 @@ pub fn apply(
     part: Part,
     options: &WriteOptions,
 ) -> Result<Object, Status> {
-    let now = time_of(registry, part);
+    let now = meta::timestamp(registry.now());
     let how = ApplyOptions {
         manager: &options.manager,
         force: options.force,
@@ -201,11 +181,30 @@ pub fn apply(
         reset_fields: reset_fields(resource, part),
     };
     let versions = Served::of(registry, resource);
-    apply::apply_in(live, config, &how, resource.ty(), Some(&versions)).map_err(|error| match error {
+    apply::apply_in(live, config, &how, resource.ty(), Some(&versions)).map_err(refused)
+}
+
+fn refused(error: ApplyError) -> Status {
+    match error {
         ApplyError::Conflicts(ref list) => conflicts(&error.to_string(), list),
         ApplyError::BadRequest(text) => Status::bad_request(text),
         ApplyError::Invalid(text) => Status::new(500, "", text),
-    })
+    }
+}
+
+fn of_scale<'o>(options: &'o WriteOptions, now: &'o str) -> ApplyOptions<'o> {
+    let (manager, force, kind) = (manager_of(options), options.force, Some("Scale"));
+    ApplyOptions { manager, force, now, api_version: "autoscaling/v1", kind, subresource: "scale", reset_fields: &[] }
+}
+
+/// The same as [`track`] for the Scale of an object.
+pub fn track_scale(registry: &Registry, before: &Object, after: &mut Object, options: &WriteOptions) {
+    apply::track_update_in(Some(before), after, &of_scale(options, &meta::timestamp(registry.now())), scale_type(), None);
+}
+
+/// The same as [`apply`] for the Scale of an object.
+pub fn apply_scale(registry: &Registry, live: &Object, config: &Object, options: &WriteOptions) -> Result<Object, Status> {
+    apply::apply_in(Some(live), config, &of_scale(options, &meta::timestamp(registry.now())), scale_type(), None).map_err(refused)
 }
 
 /// A conflict of managers has one cause for each field.
@@ -218,6 +217,14 @@ fn conflicts(message: &str, list: &[Conflict]) -> Status {
 pub fn sets_managers(old: &Object, new: &Object) -> bool {
     let sent = new.metadata("managedFields").filter(|m| !m.is_null());
     sent.is_some() && sent != old.metadata("managedFields")
+}
+
+/// Whether there are managers of another version, which may not be able to read the object any more: then it loses all of them,
+/// even when nothing else changes.
+pub fn has_other_versions(resource: &Resource, object: &Object) -> bool {
+    let version = resource.api_version();
+    let mut managers = object.metadata("managedFields").and_then(Value::as_array).into_iter().flatten();
+    managers.any(|entry| entry["apiVersion"] != version)
 }
 
 /// Gives `to` the managers of `from`.

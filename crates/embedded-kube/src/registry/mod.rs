@@ -16,6 +16,7 @@ pub mod state;
 pub mod stored;
 mod write;
 
+pub(crate) use fields::{apply_scale, track_scale};
 pub use options::{DeleteOptions, Deleted, FieldValidation, Guard, Part, Patch, Propagation, Sender, WriteOptions, Written};
 pub(crate) use patches::{patch_refused, patched_scale, unreadable};
 pub use remove::{FOREGROUND, ORPHAN};

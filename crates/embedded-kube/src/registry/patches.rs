@@ -22,6 +22,7 @@ pub fn unreadable(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &
             use_up(&mut left, Some(&Value::Object(old.0.clone())));
             refused(gofmt::plain(&left), &why.converting)
         }
+        Patch::Apply(_) if !builtin => Status::new(500, "", why.reading.clone()),
         Patch::Apply(config) => {
             let who = format!("{}/{}; {}", config.namespace(), config.name(), config.gvk());
             let text = format!(
@@ -118,7 +119,12 @@ pub fn patch_refused(error: &PatchError) -> Status {
 
 /// A patch of the scale subresource.
 pub fn patched_scale(scale: &Object, how: &Patch) -> Result<Object, Status> {
-    patched_as(schema::builtin().type_for(&Gvk::new("autoscaling", "v1", "Scale")), scale, how)
+    patched_as(scale_type(), scale, how)
+}
+
+/// What a Scale consists of.
+pub fn scale_type() -> Option<TypeRef<'static>> {
+    schema::builtin().type_for(&Gvk::new("autoscaling", "v1", "Scale"))
 }
 
 /// A patch of an object.

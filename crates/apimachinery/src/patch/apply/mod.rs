@@ -10,6 +10,7 @@ mod managers;
 mod merge;
 pub mod path;
 mod print;
+pub mod scale;
 mod types;
 mod update;
 mod versions;
@@ -39,7 +40,7 @@ pub struct ApplyOptions<'a> {
     pub manager: &'a str,
     /// Take over fields that others own with another value.
     pub force: bool,
-    /// RFC 3339 in UTC, whole seconds. Empty: the time that the manager is known with stays, as when a Scale is written.
+    /// RFC 3339 in UTC, whole seconds.
     pub now: &'a str,
     /// Of the request, such as `apps/v1`.
     pub api_version: &'a str,
@@ -54,9 +55,7 @@ pub struct ApplyOptions<'a> {
 
 impl ApplyOptions<'_> {
     fn stamp(&self, owned: &mut managers::Owned) {
-        if !self.now.is_empty() {
-            owned.time = Some(self.now.to_owned());
-        }
+        owned.time = Some(self.now.to_owned());
     }
 }
 
