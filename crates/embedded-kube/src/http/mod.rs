@@ -198,10 +198,9 @@ async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, target: Tar
     let served = below.is_some_and(|name| call.resource.subresource(name).is_some())
         || (below.is_none() && call.resource.allows(verb(&call)))
         || call.resource.custom.is_some();
-    // A patch that no handler of a built-in kind reads is not answered by who would warn.
-    let patched = call.resource.custom.is_none() && call.parts.method == Method::PATCH;
-    let read = !patched || answer.as_ref().err().is_none_or(|status| status.code != 415);
-    Ok(match deprecation(&call.resource).filter(|_| served && read) {
+    // What is refused before its handler is known is not answered by who would warn.
+    let handled = !answer.as_ref().is_err_and(|status| status.message.starts_with("406: ") || status.message.starts_with("415: "));
+    Ok(match deprecation(&call.resource).filter(|_| served && handled) {
         Some(text) => warned_first(answer.unwrap_or_else(|status| failure(&status)), text),
         None => answer?,
     })
