@@ -165,6 +165,8 @@ fn validate_at(value: &Value, ty: Ty<'_>, path: &str, errors: &mut Vec<String>) 
     let mut fail = |text: String| errors.push(if path.is_empty() { text } else { format!("{path}: {text}") });
     match (known.kind(), value) {
         (_, Value::Null) | (TypeKind::Any, _) => {}
+        // Go's own type for a number or a text is any value here; what it cannot hold is found when it is read.
+        _ if known.name().is_some_and(|name| name.ends_with(".IntOrString")) => {}
         (TypeKind::Object | TypeKind::Map, Value::Object(map)) => {
             for (key, value) in map {
                 if known.field(key).is_none() {
