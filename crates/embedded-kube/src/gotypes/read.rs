@@ -1,8 +1,8 @@
 //! An object read as Go's JSON decoder reads it: field by field as they stand, the first misfit reported. Main function: [`read`].
 
 use super::{Field, SCHEMA, Struct, Type, find, time};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{GeneralPurpose, PAD, STANDARD};
+use base64::{Engine, alphabet};
 use serde_json::{Map, Value};
 use tiphys_apimachinery::quantity::Quantity;
 use tiphys_gocompat::json;
@@ -148,11 +148,10 @@ impl Reader {
                 let text = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
                 *value = text.parse::<Quantity>().map_err(|e| WrongType::Quantity(e.to_string()))?.to_string().into();
             }
-            (Type::Bytes, Value::String(text)) => {
-                if let Some(at) = base64_error(text) {
-                    self.misfit.get_or_insert(WrongType::Base64(at));
-                }
-            }
+            (Type::Bytes, Value::String(text)) => match base64_error(text) {
+                Some(at) => drop(self.misfit.get_or_insert(WrongType::Base64(at))),
+                None => *value = as_encoded(std::mem::take(text)).into(),
+            },
             (Type::Bytes, Value::Array(list)) => {
                 let element = Place { go: Some("uint8"), ..at };
                 let odd = list.iter().find(|v| !v.is_null() && v.as_u64().is_none_or(|n| n > 255));
@@ -164,7 +163,10 @@ impl Reader {
             }
             (Type::Time | Type::MicroTime, Value::String(text)) => {
                 let layout = if matches!(ty, Type::MicroTime) { time::RFC3339_MICRO } else { time::RFC3339 };
-                return time::parse(text, layout).map_err(WrongType::Time);
+                time::parse(text, layout).map_err(WrongType::Time)?;
+                if let Some(shown) = time::as_written(text, layout) {
+                    *value = shown;
+                }
             }
             (Type::String | Type::Duration | Type::IntOrString, Value::String(_))
             | (Type::Bool, Value::Bool(_))
@@ -272,6 +274,15 @@ fn not_converted(found: &Value, wanted: &Type, name: &str) -> String {
     }
 }
 
+/// The text that Go writes for these bytes: without line ends, and nothing in the bits that are left over.
+fn as_encoded(text: String) -> String {
+    const LENIENT: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, PAD.with_decode_allow_trailing_bits(true));
+    if STANDARD.decode(&text).is_ok() {
+        return text;
+    }
+    LENIENT.decode(text.replace(['\n', '\r'], "")).map_or(text, |bytes| STANDARD.encode(bytes))
+}
+
 /// Where Go's decoder stops, if it does. It skips line ends.
 fn base64_error(text: &str) -> Option<usize> {
     let bytes: Vec<(usize, u8)> = text.bytes().enumerate().filter(|(_, b)| !matches!(b, b'\n' | b'\r')).collect();
@@ -326,6 +337,15 @@ mod tests {
         assert_eq!(usages, wrong("CertificateSigningRequestSpec.spec.usages", "[]v1.KeyUsage"));
         let labels = refused("", "Pod", json!({"metadata": {"labels": "a", "uid": "b"}, "spec": "c"}));
         assert_eq!(labels, wrong("ObjectMeta.metadata.labels", "map[string]string"));
+    }
+
+    #[test]
+    fn bytes_are_written_as_go_writes_them() {
+        for (sent, kept) in [("YG==", "YA=="), ("YWJ=", "YWI="), ("YW\r\nI=\n", "YWI="), ("YWI=", "YWI="), ("", "")] {
+            let Value::Object(mut map) = json!({"data": {"a": sent}}) else { panic!("a map") };
+            read(&mut map, of(&Gvk::new("", "v1", "Secret")).expect("a known kind"), false).expect("bytes");
+            assert_eq!(map["data"]["a"], kept);
+        }
     }
 
     #[test]

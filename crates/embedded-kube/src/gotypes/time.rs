@@ -1,5 +1,7 @@
 //! Times as Go's `time.Parse` reads them, and what it says of a text that is none. Main function: [`parse`].
 
+use serde_json::Value;
+
 /// A layout, in the parts that Go takes it apart into.
 pub type Layout = [&'static str];
 
@@ -35,6 +37,27 @@ pub fn parse(text: &str, layout: &Layout) -> Result<(), String> {
     }
     Ok(())
 }
+
+/// What Go writes for a time that it has read, where that is not the same: in UTC, without what the layout does not have.
+pub fn as_written(text: &str, layout: &Layout) -> Option<Value> {
+    let micro = layout.contains(&".000000");
+    if text.ends_with('Z') && text.len() == if micro { 27 } else { 20 } && !text.starts_with(ZERO) {
+        return None;
+    }
+    let mut text = text.replace(',', ".");
+    if text.as_bytes().get(12) == Some(&b':') {
+        // Go is content with one digit of an hour.
+        text.insert(11, '0');
+    }
+    let time: jiff::Timestamp = text.parse().ok()?;
+    let form = if micro { "%Y-%m-%dT%H:%M:%S.%6fZ" } else { "%Y-%m-%dT%H:%M:%SZ" };
+    let shown = time.strftime(form).to_string();
+    Some(if time.as_second() == ZERO_SECOND && time.subsec_nanosecond() == 0 { Value::Null } else { shown.into() })
+}
+
+/// Go's time that is none.
+const ZERO: &str = "0001-01-01T00:00:00";
+const ZERO_SECOND: i64 = -62_135_596_800;
 
 /// What decides whether a day exists.
 #[derive(Default)]
@@ -121,6 +144,16 @@ fn zone(text: &str) -> Result<&str, Misfit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_written_in_utc() {
+        let shown = |text, layout| as_written(text, layout).map(|v| v.as_str().map(str::to_owned));
+        assert_eq!(shown("2024-01-01T00:00:00Z", RFC3339), None);
+        assert_eq!(shown("2024-01-01T00:00:00.7+01:00", RFC3339), Some(Some("2023-12-31T23:00:00Z".into())));
+        assert_eq!(shown("2024-01-01T00:00:00.000001-02:00", RFC3339_MICRO), Some(Some("2024-01-01T02:00:00.000001Z".into())));
+        assert_eq!(shown("2024-01-01T1:00:00,5Z", RFC3339), Some(Some("2024-01-01T01:00:00Z".into())));
+        assert_eq!(shown("0001-01-01T00:00:00Z", RFC3339), Some(None));
+    }
 
     #[test]
     fn says_what_go_says() {
