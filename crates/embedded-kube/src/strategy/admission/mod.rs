@@ -46,12 +46,18 @@ impl Answers {
 /// Fills in what other objects say about this one, and lets policies and webhooks change it; `old` is there for updates. Says whether
 /// they did.
 pub fn admit(request: &Request<'_>, object: &mut Object, old: Option<&Object>, answers: &mut Answers) -> Result<bool, Status> {
+    let hidden = hide(request, object);
     fill_in(request, object, old)?;
+    let changed = change(request, object, old, answers)?;
+    show(object, hidden);
+    Ok(changed)
+}
+
+fn change(request: &Request<'_>, object: &mut Object, old: Option<&Object>, answers: &mut Answers) -> Result<bool, Status> {
     let hooks = request.registry.hooks();
     if !hooks.may_change() || is_exempt(request) {
         return Ok(false);
     }
-    let hidden = hide(request, object);
     let by_policy = policy::mutate(&hooks.mutating, request, object, old, false)?;
     let first = webhook::mutate(&hooks.mutating_webhooks, request, &mut Some(object), old, None, answers)?;
     let changed = by_policy || first.changed();
@@ -62,7 +68,6 @@ pub fn admit(request: &Request<'_>, object: &mut Object, old: Option<&Object>, a
         let moved = *object != seen;
         webhook::mutate(&hooks.mutating_webhooks, request, &mut Some(object), old, Some((&first, moved)), answers)?;
     }
-    show(object, hidden);
     Ok(changed)
 }
 
