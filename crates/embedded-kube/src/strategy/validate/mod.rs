@@ -9,6 +9,7 @@ mod devices;
 mod endpoints;
 mod flow;
 pub mod formats;
+mod labels;
 mod limits;
 mod meta;
 mod network;

@@ -1,6 +1,7 @@
 //! Persistent volumes and claims.
 
 use super::formats;
+use super::labels;
 use super::pod;
 use super::rules::{At, Check, Rule};
 use crate::gotypes;
@@ -230,7 +231,7 @@ pub fn volume(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
         causes.push(Cause::invalid("volumeMode", mode.value, "field is immutable"));
     }
     let affinity = spec.get("nodeAffinity");
-    if affinity.is_changed() && affinity.old.is_some_and(|old| !old.is_null()) {
+    if affinity.old.is_some_and(|old| !old.is_null() && !labels::same_affinity(old, affinity.value)) {
         let detail = "field is immutable, except for updating from beta label to GA";
         causes.push(At { path: "nodeAffinity".into(), ..affinity }.invalid_struct("core/v1.VolumeNodeAffinity", detail));
     }

@@ -152,6 +152,7 @@ fn of_volume(object: &Object, spec: &At<'_>, out: &mut Vec<String>) {
         let advice = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.";
         out.push(format!("spec.persistentVolumeReclaimPolicy: {advice}"));
     }
+    spec.get("nodeAffinity.required.nodeSelectorTerms").items().iter().for_each(|term| pod::node_term(term, false, out));
     for (field, fate) in OLD_VOLUMES.iter().filter(|(field, _)| !spec.get(field).is_null()) {
         let said = if *field == "storageos" { "storageOS" } else { field };
         out.push(format!("spec.{said}: {fate}"));

@@ -111,7 +111,7 @@ fn placement(spec: &At<'_>, out: &mut Vec<String>) {
     }
 }
 
-fn node_term(term: &At<'_>, values: bool, out: &mut Vec<String>) {
+pub fn node_term(term: &At<'_>, values: bool, out: &mut Vec<String>) {
     for expression in term.get("matchExpressions").items() {
         let key = expression.get("key");
         out.extend(old_label(key.text()).map(|says| format!("{}: {} is {says}", key.path, key.text())));
