@@ -19,20 +19,15 @@ fn webhook(resource: &Resource) -> Option<&Conversion> {
 }
 
 impl Registry {
-    /// The object as it is kept, in its storage version.
-    pub fn as_stored(&self, resource: &Resource, object: &mut Object) -> Result<(), Status> {
+    /// The object as it is kept, in its storage version. Says whether it has more then than a real server's store would hold.
+    pub fn as_stored(&self, resource: &Resource, object: &mut Object) -> Result<bool, Status> {
         match webhook(resource) {
             Some(conversion) => {
                 self.review(conversion, &resource.storage_api_version(), std::slice::from_mut(object))?;
-                if let Some(node) = resource.stored_as.as_ref().and_then(|custom| custom.node.as_ref()) {
-                    convert::fit(object, node, true);
-                }
-                Ok(())
+                let node = resource.stored_as.as_ref().and_then(|custom| custom.node.as_ref());
+                Ok(node.is_some_and(|node| convert::fit(object, node, true)))
             }
-            None => {
-                convert::as_stored(resource, object);
-                Ok(())
-            }
+            None => Ok(convert::as_stored(resource, object)),
         }
     }
 
@@ -57,7 +52,9 @@ impl Registry {
         let Some(conversion) = webhook(resource) else { return Ok(()) };
         self.review(conversion, &resource.api_version(), objects)?;
         if let Some(node) = resource.custom.as_ref().and_then(|custom| custom.node.as_ref()) {
-            objects.iter_mut().for_each(|object| convert::fit(object, node, false));
+            for object in objects {
+                convert::fit(object, node, false);
+            }
         }
         Ok(())
     }

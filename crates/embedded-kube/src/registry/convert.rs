@@ -11,12 +11,14 @@ use crate::structural::{Node, shape};
 use serde_json::Value;
 use tiphys_apimachinery::{Object, object::map_entry};
 
-/// Makes an object of the resource's version one of its storage version.
-pub fn to_storage(resource: &Resource, object: &mut Object) {
+/// Makes an object of the resource's version one of its storage version. Says whether it got defaults then, which a real server's
+/// store would not hold.
+pub fn to_storage(resource: &Resource, object: &mut Object) -> bool {
+    let mut completed = false;
     if !resource.is_storage() {
         object.0.insert("apiVersion".into(), resource.storage_api_version().into());
         if let Some(node) = resource.stored_as.as_ref().and_then(|custom| custom.node.as_ref()) {
-            fit(object, node, true);
+            completed = fit(object, node, true);
         }
         if resource.is("events.k8s.io", "events") {
             rename(object, false);
@@ -25,11 +27,12 @@ pub fn to_storage(resource: &Resource, object: &mut Object) {
             autoscaler::to_v2(object);
         }
     }
+    completed
 }
 
-/// The object as it is kept and answered: in its storage version, without what the store does not keep.
-pub fn as_stored(resource: &Resource, object: &mut Object) {
-    to_storage(resource, object);
+/// The object as it is kept and answered: in its storage version, without what the store does not keep. Says what [`to_storage`] does.
+pub fn as_stored(resource: &Resource, object: &mut Object) -> bool {
+    let completed = to_storage(resource, object);
     // Definitions are kept as JSON, all else that is built in as protobuf.
     if resource.custom.is_none()
         && resource.table != CRD_TABLE
@@ -37,6 +40,7 @@ pub fn as_stored(resource: &Resource, object: &mut Object) {
     {
         gotypes::forget_empty(&mut object.0, of);
     }
+    completed
 }
 
 /// Makes a stored object one of the resource's version, by the schemas as they are now.
@@ -80,17 +84,20 @@ pub fn rename_version(to: &Resource, object: &mut Object) {
     object.0.insert("apiVersion".into(), to.api_version().into());
 }
 
-/// Makes a custom object one of a schema. Defaults come when it is read from the store.
-pub fn fit(object: &mut Object, node: &Node, with_defaults: bool) {
+/// Makes a custom object one of a schema. Defaults come when it is read from the store; says whether it got any.
+pub fn fit(object: &mut Object, node: &Node, with_defaults: bool) -> bool {
     let mut value = std::mem::take(object).into_value();
     shape::prune(&mut value, node);
     shape::drop_nulls(&mut value, Some(node));
+    let before = with_defaults.then(|| value.clone());
     if with_defaults {
         shape::fill_in(&mut value, node);
     }
+    let completed = before.is_some_and(|before| before != value);
     if let Value::Object(map) = value {
         object.0 = map;
     }
+    completed
 }
 
 /// Fields of core events and their names in `events.k8s.io`.

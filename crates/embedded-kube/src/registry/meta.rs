@@ -93,6 +93,15 @@ pub fn random_suffix() -> String {
     (0..5).map(|_| char::from(LETTERS[rng.random_range(0..LETTERS.len())])).collect()
 }
 
+/// Takes away what the server decides about an object that is sent to be created. One that is put or applied keeps what is not
+/// decided anew.
+pub fn forget_system(object: &mut Object) {
+    let metadata = object.metadata_mut();
+    for field in SYSTEM {
+        metadata.remove(field);
+    }
+}
+
 /// Fills what the server decides about a new object.
 pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Object) {
     let now = timestamp(registry.now());
@@ -102,9 +111,6 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
         format!("{base}{}", random_suffix())
     });
     let metadata = object.metadata_mut();
-    for field in SYSTEM {
-        metadata.remove(field);
-    }
     metadata.retain(|_, value| !value.is_null());
     drop_empty(metadata);
     if let Some(name) = generated {

@@ -134,9 +134,14 @@ fn mark_time(registry: &Registry, resource: &Resource, object: &mut Object, opti
     let before = object.metadata("deletionGracePeriodSeconds").and_then(serde_json::Value::as_i64).unwrap_or(0);
     if !already || grace < before {
         let until = registry.now().saturating_add(SignedDuration::from_secs(grace)).unwrap_or(jiff::Timestamp::MAX);
+        let until = meta::timestamp(until);
         let generation = object.generation();
+        // An object may have been put with a time, which only what ends gracefully does not keep.
+        let keeps = !is_graceful(resource) && object.deletion_timestamp().is_some_and(|time| time <= until.as_str());
         let metadata = object.metadata_mut();
-        metadata.insert("deletionTimestamp".into(), meta::timestamp(until).into());
+        if !keeps {
+            metadata.insert("deletionTimestamp".into(), until.into());
+        }
         if !resource.is("", "namespaces") {
             metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
         }

@@ -151,7 +151,7 @@ impl State {
         self.put_as(resource, object, true)
     }
 
-    /// The same for a new object with more than a real server's store would hold.
+    /// The same for an object with more than a real server's store would hold.
     pub fn put_completed(&mut self, resource: &Arc<Resource>, object: Object) -> (Arc<Object>, Arc<Stored>) {
         self.put_as(resource, object, false)
     }

@@ -27,8 +27,8 @@ pub struct Meta {
 pub struct Stored {
     pub meta: Meta,
     pub bytes: Bytes,
-    /// Whether a write that changes nothing is none. A real server's store holds new objects without what is only filled in when
-    /// they are read, and the first write after that puts it there.
+    /// Whether a write that changes nothing is none. A real server's store holds some objects (new ones, and those written in another
+    /// version than that of the store) without what is only filled in when they are read, and the next write puts it there.
     pub settled: bool,
     parsed: Mutex<Weak<Object>>,
 }

@@ -12,6 +12,15 @@ use tiphys_apimachinery::{Gvr, Object};
 /// How often a patch, or an update without a resourceVersion, is tried again when somebody else writes the same object.
 const ATTEMPTS: usize = 50;
 
+/// How a new object came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Posted,
+    /// Put where none was.
+    Put,
+    Applied,
+}
+
 /// Why a write did not happen.
 enum Refused {
     /// The object changed between reading and writing it.
@@ -46,7 +55,7 @@ impl Registry {
     /// `namespace` is that of the URL; the object's own must be empty or the same.
     pub fn create(&self, gvr: &Gvr, namespace: &str, object: Object, options: &WriteOptions) -> Result<Written, Status> {
         let resource = self.resource(gvr)?;
-        self.create_in(&resource, namespace, object, Part::Main, options)
+        self.create_in(&resource, namespace, object, (Origin::Posted, Part::Main), options)
     }
 
     fn create_in(
@@ -54,11 +63,11 @@ impl Registry {
         resource: &Arc<Resource>,
         namespace: &str,
         mut object: Object,
-        part: Part,
+        (origin, part): (Origin, Part),
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let warnings = read(resource, namespace, &mut object, None, options)?;
-        self.create_read(resource, namespace, object, options, (false, part, &warnings)).map_err(|status| status.warned(&warnings))
+        self.create_read(resource, namespace, object, options, (origin, part, &warnings)).map_err(|status| status.warned(&warnings))
     }
 
     /// The rest of a create, after the object has been read.
@@ -68,7 +77,7 @@ impl Registry {
         namespace: &str,
         mut object: Object,
         options: &WriteOptions,
-        (applied, part, warnings): (bool, Part, &[String]),
+        (origin, part, warnings): (Origin, Part, &[String]),
     ) -> Result<Written, Status> {
         self.check_namespace(resource, namespace, object.name())?;
         let unlabelled = object.labels().is_empty();
@@ -78,9 +87,12 @@ impl Registry {
             let mut object = object.clone();
             let name = object.name().to_owned();
             let generates = object.name().is_empty() && !object.generate_name().is_empty();
+            if origin == Origin::Posted {
+                meta::forget_system(&mut object);
+            }
             meta::prepare_create(self, resource, &mut object);
             // Who sent the object owns its defaults, but not what the server decides after that.
-            if !applied {
+            if origin != Origin::Applied {
                 let mut sent = object.clone();
                 strategy::drop_empty(resource, &mut sent);
                 fields::track(self, resource, None, &mut sent, part, options);
@@ -130,8 +142,11 @@ impl Registry {
     }
 
     fn commit_new(&self, resource: &Arc<Resource>, mut object: Object, dry_run: bool) -> Result<Written, Status> {
-        self.as_stored(resource, &mut object)?;
-        let completed = strategy::complete(resource, &mut object);
+        if !dry_run {
+            // Never kept, but only the store takes it away.
+            object.metadata_mut().remove("selfLink");
+        }
+        let completed = self.as_stored(resource, &mut object)? | strategy::complete(resource, &mut object);
         let storage = self.storage_resource(resource);
         // Only the real store looks at it, so that a dry run does not.
         if !dry_run && !object.resource_version().is_empty() {
@@ -214,7 +229,7 @@ impl Registry {
                     if !options.dry_run {
                         object.metadata_mut().remove("resourceVersion");
                     }
-                    return self.create_in(resource, namespace, object, part, options);
+                    return self.create_in(resource, namespace, object, (Origin::Put, part), options);
                 }
                 other => other?,
             };
@@ -222,7 +237,8 @@ impl Registry {
             let asked = meta::replaces(resource, &object, current.meta.revision)?;
             let mut old = (*current.object()).clone();
             self.from_storage(resource, &mut old)?;
-            match self.settle(resource, &current, (&old, object.clone()), part, options, false) {
+            // The handler of Scales says who owns what.
+            match self.settle(resource, &current, (&old, object.clone()), part, options, part == Part::Scale) {
                 Err(Refused::Race) if asked.is_none() => {}
                 Err(Refused::Race) => return Err(Status::modified(&resource.group, &resource.resource, object.name())),
                 Err(Refused::Status(status)) => return Err(status),
@@ -309,7 +325,8 @@ impl Registry {
         if !options.dry_run {
             object.metadata_mut().remove("resourceVersion");
         }
-        self.create_read(resource, at.0, object, options, (true, Part::Main, &warnings)).map_err(|status| status.warned(&warnings))
+        self.create_read(resource, at.0, object, options, (Origin::Applied, Part::Main, &warnings))
+            .map_err(|status| status.warned(&warnings))
     }
 
     fn apply_to(
@@ -323,7 +340,8 @@ impl Registry {
         fields::apply(self, resource, live, config, part, options)
     }
 
-    /// The last part of every update and patch: what may change is taken over, the rest comes from the old object.
+    /// The last part of every update and patch: what may change is taken over, the rest comes from the old object. `applied`: it
+    /// is known already who owns what.
     fn settle(
         &self,
         resource: &Arc<Resource>,
@@ -367,7 +385,12 @@ impl Registry {
             meta::bump_generation(resource, old, &mut new);
         }
         let gone = meta::is_finished(resource, &new);
-        if !applied && (fields::sets_managers(old, &new) || !fields::same_but_managers(old, sent.as_ref().unwrap_or(&new))) {
+        let tracks = || {
+            fields::sets_managers(old, &new)
+                || fields::has_other_versions(resource, old)
+                || !fields::same_but_managers(old, sent.as_ref().unwrap_or(&new))
+        };
+        if !applied && tracks() {
             fields::track(self, resource, Some(old), sent.as_mut().unwrap_or(&mut new), part, options);
             if let Some(sent) = &sent {
                 fields::copy_managers(sent, &mut new);
@@ -375,12 +398,12 @@ impl Registry {
         } else if !applied {
             fields::copy_managers(old, &mut new);
         }
-        self.as_stored(resource, &mut new)?;
+        let completed = self.as_stored(resource, &mut new)?;
         // A later time alone is no change, nor is an empty list where nothing was kept.
         if fields::same_but_times(&current.object(), &new) {
             fields::copy_managers(&current.object(), &mut new);
         }
-        if new == *current.object() && current.settled && !gone {
+        if new == *current.object() && current.settled != completed && !gone {
             return Ok(Written { object: current.object(), stored: current.clone(), revision: 0, created: false, warnings });
         }
         let storage = self.storage_resource(resource);
@@ -402,7 +425,7 @@ impl Registry {
             self.after_write(&storage, &object, true);
             return Ok(Written { revision: stored.meta.revision, warnings, ..shown });
         }
-        let (object, stored) = state.put(&storage, new);
+        let (object, stored) = if completed { state.put_completed(&storage, new) } else { state.put(&storage, new) };
         drop(state);
         self.after_write(&storage, &object, false);
         let revision = stored.meta.revision;

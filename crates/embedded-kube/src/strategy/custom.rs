@@ -41,10 +41,13 @@ pub fn read((custom, kind): (&Custom, &str), value: &mut Value, keep_nulls: bool
     Ok(unknown)
 }
 
-/// Server-side apply leaves out fields of metadata that Go cannot read.
+/// Server-side apply leaves out fields of metadata that Go cannot read, except for the time of a deletion.
 fn drop_malformed(metadata: &mut Value) {
     let (Some(map), Some(of)) = (metadata.as_object_mut(), crate::gotypes::find("meta/v1.ObjectMeta")) else { return };
     map.retain(|key, value| {
+        if key == "deletionTimestamp" {
+            return true;
+        }
         let mut alone = serde_json::Map::from_iter([(key.clone(), value.clone())]);
         crate::gotypes::normalize(&mut alone, of).is_ok()
     });
