@@ -291,7 +291,7 @@ pub async fn delete_collection(call: &Call<'_>, incoming: Body) -> Result<Respon
                 gone.push(item.clone());
             }
             Err(status) if status.is_not_found() => {}
-            Err(status) => return Err(status),
+            Err(status) => return Err(status.warned(&warnings)),
         }
     }
     call.registry().durable(last).await?;
