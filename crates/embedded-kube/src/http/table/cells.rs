@@ -50,22 +50,28 @@ pub fn containers(object: &Object, pod_spec: &str) -> (String, String) {
 
 /// A label selector, or a map of labels, on one line.
 pub fn selector_text(selector: &Value) -> String {
-    let labels =
-        |map: &serde_json::Map<String, Value>| map.iter().map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or(""))).collect::<Vec<_>>();
+    let labels = |map: &serde_json::Map<String, Value>| {
+        map.iter().map(|(k, v)| (k.clone(), format!("{k}={}", v.as_str().unwrap_or("")))).collect::<Vec<_>>()
+    };
     let Some(map) = selector.as_object() else { return NONE.to_owned() };
     let structured = map.keys().all(|k| k == "matchLabels" || k == "matchExpressions");
     let mut parts =
         if structured { map.get("matchLabels").and_then(Value::as_object).map(labels).unwrap_or_default() } else { labels(map) };
     for expression in map.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
-        let values: Vec<&str> = expression["values"].as_array().map(|l| l.iter().filter_map(Value::as_str).collect()).unwrap_or_default();
+        let mut values: Vec<&str> =
+            expression["values"].as_array().map(|l| l.iter().filter_map(Value::as_str).collect()).unwrap_or_default();
+        values.sort_unstable();
         let key = text(expression, "key");
-        parts.push(match text(expression, "operator") {
+        let shown = match text(expression, "operator") {
             "In" => format!("{key} in ({})", values.join(",")),
             "NotIn" => format!("{key} notin ({})", values.join(",")),
             "Exists" => key.to_owned(),
             _ => format!("!{key}"),
-        });
+        };
+        parts.push((key.to_owned(), shown));
     }
+    parts.sort_by(|a, b| a.0.cmp(&b.0));
+    let parts: Vec<String> = parts.into_iter().map(|(_, shown)| shown).collect();
     if parts.is_empty() { NONE.to_owned() } else { parts.join(",") }
 }
 
