@@ -1,8 +1,9 @@
 //! The end of a CustomResourceDefinition: its objects go first.
 
 use super::{delete, modify};
-use crate::registry::{Part, Registry};
-use crate::strategy::CLEANUP;
+use crate::registry::{Part, Registry, WriteOptions};
+use crate::status::Status;
+use crate::strategy::{CLEANUP, mark_definition_emptying};
 use tiphys_apimachinery::{Gvr, Object};
 
 /// Where the objects of a definition are kept.
@@ -19,6 +20,9 @@ pub fn empty(registry: &Registry, table: &str) -> bool {
     match registry.get_stored(&resource, "", &name) {
         Ok(definition) if definition.meta.deleting => {}
         _ => return true,
+    }
+    if let Err(status) = begin(registry, &gvr, &name) {
+        return status.is_not_found();
     }
     if let Some(kind) = registry.catalog().stored_in(table) {
         let (_, objects) = registry.list_stored(kind, None);
@@ -44,4 +48,13 @@ pub fn empty(registry: &Registry, table: &str) -> bool {
         changed
     });
     registry.get_stored(&resource, "", &name).is_err()
+}
+
+/// Says in the definition that its objects go now.
+fn begin(registry: &Registry, gvr: &Gvr, name: &str) -> Result<(), Status> {
+    let mut definition = (*registry.get(gvr, "", name)?).clone();
+    if mark_definition_emptying(&mut definition) {
+        registry.update_part(gvr, "", definition, Part::Status, &WriteOptions::manager("kube-apiserver"))?;
+    }
+    Ok(())
 }

@@ -18,7 +18,10 @@ use crate::gotypes;
 use crate::registry::{FieldValidation, Part, Registry, WriteOptions};
 use crate::status::Status;
 pub(crate) use definition::go_regex;
-pub use definition::{CLEANUP, is_established, mark_deleted as mark_definition_deleted, settle as settle_definition, try_schema};
+pub use definition::{
+    CLEANUP, is_established, mark_deleted as mark_definition_deleted, mark_emptying as mark_definition_emptying,
+    settle as settle_definition, try_schema,
+};
 use serde_json::{Value, json};
 use tiphys_apimachinery::object::map_entry;
 use tiphys_apimachinery::{Gvk, Object, schema};

@@ -232,6 +232,18 @@ pub fn mark_deleted(object: &mut Object, now: &str) {
     set_condition(map_entry(&mut object.0, "status"), "Terminating", (true, "InstanceDeletionPending", message), now);
 }
 
+/// Says that the objects of a definition go now; false when it says so already.
+pub fn mark_emptying(object: &mut Object) -> bool {
+    let (reason, message) = ("InstanceDeletionInProgress", "CustomResource deletion is in progress");
+    let since = object.deletion_timestamp().unwrap_or_default().to_owned();
+    let status = map_entry(&mut object.0, "status");
+    if condition(&Value::Object(status.clone()), "Terminating").is_some_and(|c| c["reason"] == reason) {
+        return false;
+    }
+    set_condition(status, "Terminating", (true, reason, message), &since);
+    true
+}
+
 /// Whether names are accepted and the definition is served.
 pub fn is_established(object: &Object) -> bool {
     let status = object.0.get("status").cloned().unwrap_or(Value::Null);
