@@ -141,24 +141,23 @@ fn mark(call: &Call<'_>, pod: &Object) -> Result<(), Status> {
         "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
         "lastTransitionTime": now,
     });
-    set_condition(call, pod.name(), condition)
-}
-
-fn set_condition(call: &Call<'_>, name: &str, condition: Value) -> Result<(), Status> {
-    let options = WriteOptions::manager("kube-apiserver");
     for _ in 0..ATTEMPTS {
-        let mut pod = (*call.registry().get(&pods(), &call.namespace, name)?).clone();
-        let list = map_entry(&mut pod.0, "status").entry("conditions").or_insert_with(|| json!([]));
-        if let Some(list) = list.as_array_mut() {
-            list.retain(|c| c["type"] != condition["type"]);
-            list.push(condition.clone());
-        }
-        match call.registry().update_part(&pods(), &call.namespace, pod, Part::Status, &options) {
+        let mut pod = (*call.registry().get(&pods(), &call.namespace, pod.name())?).clone();
+        set_condition(&mut pod, condition.clone());
+        match call.registry().update_part(&pods(), &call.namespace, pod, Part::Binding, &WriteOptions::default()) {
             Err(status) if status.is_conflict() => {}
             other => return other.map(drop),
         }
     }
     Ok(())
+}
+
+fn set_condition(pod: &mut Object, condition: Value) {
+    let list = map_entry(&mut pod.0, "status").entry("conditions").or_insert_with(|| json!([]));
+    if let Some(list) = list.as_array_mut() {
+        list.retain(|c| c["type"] != condition["type"]);
+        list.push(condition);
+    }
 }
 
 /// Places a pod on a node, as a scheduler does. The body is a Binding.
@@ -219,11 +218,9 @@ async fn bound(call: &Call<'_>, binding: &Object, alone: bool, options: &WriteOp
     for (key, value) in binding.annotations() {
         pod.set_annotation(&key, &value);
     }
+    let now = meta::timestamp(call.registry().now());
+    set_condition(&mut pod, json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}));
     let written = call.registry().update_part(&pods(), &call.namespace, pod, Part::Binding, options)?;
-    if !options.dry_run {
-        let now = meta::timestamp(call.registry().now());
-        set_condition(call, &name, json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}))?;
-    }
     call.registry().durable(written.revision).await?;
     Ok(created())
 }

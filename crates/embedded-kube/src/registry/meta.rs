@@ -250,7 +250,8 @@ pub fn prepare_update(resource: &Resource, old: &Object, new: &mut Object, part:
             set_or_remove(&mut new.0, "status", old.0.get("status").cloned());
         }
         Part::Ephemeral | Part::Resize | Part::Approval => crate::strategy::parts::take(part, old, new),
-        Part::Main | Part::Scale | Part::Binding | Part::Token => {
+        Part::Binding => {}
+        Part::Main | Part::Scale | Part::Token => {
             if resource.has_status() {
                 set_or_remove(&mut new.0, "status", old.0.get("status").cloned());
             }
@@ -339,8 +340,20 @@ pub fn distinct_owners(object: &mut Object) -> Option<String> {
     (!twice.is_empty()).then(|| format!("{explained}{}", twice.join(", ")))
 }
 
+/// Whether an object is another one because there is an empty list or map in it where none was, which only some kinds look at.
+pub fn counts_empty(resource: &Resource, old: &Object, new: &Object) -> bool {
+    let field = match resource.table.as_str() {
+        "networking.k8s.io/networkpolicies" => "spec",
+        "admissionregistration.k8s.io/mutatingwebhookconfigurations" | "admissionregistration.k8s.io/validatingwebhookconfigurations" => {
+            "webhooks"
+        }
+        _ => return false,
+    };
+    old.0.get(field) != new.0.get(field)
+}
+
 /// `generation` counts changes of anything but metadata and status.
-pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object) {
+pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object, emptied: bool) {
     if !resource.has_generation() {
         return;
     }
@@ -367,7 +380,7 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object) {
         return;
     }
     let labels = resource.is("discovery.k8s.io", "endpointslices") && old.labels() != new.labels();
-    if annotations || labels || old.0.keys().chain(new.0.keys()).any(differs) {
+    if annotations || labels || emptied || old.0.keys().chain(new.0.keys()).any(differs) {
         let next = old.generation() + 1;
         new.metadata_mut().insert("generation".into(), next.into());
     }

@@ -121,7 +121,7 @@ pub enum Part {
     Finalize,
     /// `deployments/scale` and the like: the object has been changed by the scale handler.
     Scale,
-    /// `pods/binding`: `spec.nodeName` is set, once.
+    /// `pods/binding`: `spec.nodeName` is set, once. Also the conditions that the server itself gives a pod: nobody owns either.
     Binding,
     /// `pods/ephemeralcontainers`: only the debug containers count.
     Ephemeral,

@@ -145,7 +145,7 @@ fn mark_time(registry: &Registry, resource: &Resource, object: &mut Object, opti
         if !resource.is("", "namespaces") {
             metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
         }
-        if !already && generation > 0 {
+        if !already && generation > 0 && !resource.is("", "namespaces") {
             metadata.insert("generation".into(), (generation + 1).into());
         }
     }

@@ -237,8 +237,9 @@ impl Registry {
             let asked = meta::replaces(resource, &object, current.meta.revision)?;
             let mut old = (*current.object()).clone();
             self.from_storage(resource, &mut old)?;
-            // The handler of Scales says who owns what.
-            match self.settle(resource, &current, (&old, object.clone()), part, options, part == Part::Scale) {
+            // The handler of Scales says who owns what, and nobody owns where a pod is placed.
+            let known = matches!(part, Part::Scale | Part::Binding);
+            match self.settle(resource, &current, (&old, object.clone()), part, options, known) {
                 Err(Refused::Race) if asked.is_none() => {}
                 Err(Refused::Race) => return Err(Status::modified(&resource.group, &resource.resource, object.name())),
                 Err(Refused::Status(status)) => return Err(status),
@@ -375,6 +376,7 @@ impl Registry {
         sent.iter_mut().for_each(|sent| strategy::as_sent(resource, sent));
         strategy::prepare_update(self, resource, old, &mut new, (part, options.dry_run))?;
         let mut warnings = strategy::validate(resource, &new, Some(old), part)?;
+        let emptied = meta::counts_empty(resource, old, &new);
         strategy::drop_empty(resource, &mut new);
         sent.iter_mut().for_each(|sent| strategy::drop_empty(resource, sent));
         if whole {
@@ -382,7 +384,7 @@ impl Registry {
             warnings.extend(said.map_err(|status| status.warned(&warnings))?);
         }
         if part != Part::Status {
-            meta::bump_generation(resource, old, &mut new);
+            meta::bump_generation(resource, old, &mut new, emptied);
         }
         let gone = meta::is_finished(resource, &new);
         let tracks = || {
