@@ -77,21 +77,25 @@ mod tests {
         json!({"manager": manager, "operation": "Update", "apiVersion": version, "time": time, "fieldsType": "FieldsV1", "fieldsV1": fields})
     }
 
+    fn read(made: Result<Option<Value>, String>) -> Option<Value> {
+        made.expect("managers that can be read")
+    }
+
     #[test]
     fn a_scale_takes_the_field_from_its_updaters() {
         let paths = ReplicaPaths::from([("apps/v1".to_owned(), Some(fields_path("spec.replicas")))]);
         let both = json!({"f:spec": {"f:paused": {}, "f:replicas": {}}});
         let object = json!([entry("a", "apps/v1", "2026-01-01T00:00:00Z", &both)]);
-        let scale = to_scale(Some(&object), &paths).unwrap().expect("somebody owns the field");
+        let scale = read(to_scale(Some(&object), &paths)).expect("somebody owns the field");
         assert_eq!(scale, json!([entry("a", SCALE_VERSION, "2026-01-01T00:00:00Z", &json!({"f:spec": {"f:replicas": {}}}))]));
-        let once = to_object(Some(&object), Some(&scale), "apps/v1", &paths).unwrap();
+        let once = read(to_object(Some(&object), Some(&scale), "apps/v1", &paths));
         let mut taken = entry("a", "apps/v1", "", &json!({"f:spec": {"f:replicas": {}}}));
-        taken.as_object_mut().unwrap().remove("time");
+        taken.as_object_mut().expect("a map").remove("time");
         let rest = entry("a", "apps/v1", "2026-01-01T00:00:00Z", &json!({"f:spec": {"f:paused": {}}}));
         assert_eq!(once, Some(json!([taken, rest])));
         // Both have one name now, so that the first is lost.
-        let scale = to_scale(once.as_ref(), &paths).unwrap();
-        assert_eq!((scale.clone(), to_object(once.as_ref(), scale.as_ref(), "apps/v1", &paths).unwrap()), (None, Some(json!([rest]))));
+        let scale = read(to_scale(once.as_ref(), &paths));
+        assert_eq!((scale.clone(), read(to_object(once.as_ref(), scale.as_ref(), "apps/v1", &paths))), (None, Some(json!([rest]))));
     }
 
     #[test]
