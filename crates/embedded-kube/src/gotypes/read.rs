@@ -244,6 +244,8 @@ fn go_name(ty: &Type) -> String {
         Type::List(item) => format!("[]{}", go_name(item)),
         Type::Map(item) => format!("map[string]{}", go_name(item)),
         // Go names types by package and type: `v1.PodSpec`.
+        // Texts of JSON are lists of them only in schemas.
+        Type::Raw => "v1.JSON".into(),
         Type::Message(name) => name.split('/').next_back().unwrap_or(name).to_owned(),
         _ => "string".into(),
     }

@@ -25,6 +25,9 @@ pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Defaults of the spec.
 pub fn fill_in(object: &mut Object) {
+    if object.pointer("/status/storedVersions").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        note_storage(object);
+    }
     let spec = map_entry(&mut object.0, "spec");
     let names = map_entry(spec, "names");
     let kind = names.get("kind").and_then(Value::as_str).unwrap_or("").to_owned();

@@ -104,7 +104,7 @@ fn unsupported(schema: &Value, depth: usize) -> Option<String> {
     if map.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
         return Some("internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined".into());
     }
-    if map.get("items").is_some_and(Value::is_array) {
+    if map.get("items").and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
         return Some("OpenAPIV3Schema 'items' must be a schema, but is an array".into());
     }
     let lists = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|key| list(schema, key));
@@ -184,7 +184,7 @@ fn keywords(map: &Map<String, Value>, path: &str, place: Place<'_>, problems: &m
     if kind == "null" {
         problems.push(Problem::forbidden(&at("type"), "type cannot be set to null, use nullable as an alternative"));
     }
-    if map.get("items").is_some_and(Value::is_array) {
+    if map.get("items").and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
         problems.push(Problem::forbidden(&at("items"), "items must be a schema object and not an array"));
     }
     if place.in_meta && map.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) {

@@ -432,22 +432,25 @@ pub fn stored_versions(stored: &[Value], spec: &Value, problems: &mut Problems) 
         problems.push(Problem::invalid(FIELD, &Value::Null, "must have at least one stored version"));
         return;
     }
-    let versions = list(spec, "versions");
-    for name in versions.iter().filter(|v| v["storage"] == true).map(|v| text(v, "name")) {
-        if !stored.iter().any(|s| s == name) {
+    // By name, the last place of each; a version that comes twice is found once.
+    let mut left: Vec<(usize, &str)> = stored.iter().map(|name| name.as_str().unwrap_or("")).enumerate().collect();
+    let places = left.clone();
+    left.retain(|(i, name)| !places.iter().any(|(later, other)| later > i && other == name));
+    for version in list(spec, "versions") {
+        let name = text(version, "name");
+        let before = left.len();
+        left.retain(|(_, stored)| *stored != name);
+        if version["storage"] == true && left.len() == before {
             let detail = format!("must have the storage version {name}");
             problems.push(Problem::invalid(FIELD, &stored.to_vec().into(), &detail));
         }
     }
-    for (i, name) in stored.iter().enumerate() {
-        let name = name.as_str().unwrap_or("");
-        if !versions.iter().any(|v| text(v, "name") == name) {
-            let detail = format!(
-                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage \
-                 migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
-            );
-            problems.push(Problem::invalid(&format!("{FIELD}[{i}]"), &name.into(), &detail));
-        }
+    for (i, name) in left {
+        let detail = format!(
+            "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage \
+             migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+        );
+        problems.push(Problem::invalid(&format!("{FIELD}[{i}]"), &name.into(), &detail));
     }
 }
 
