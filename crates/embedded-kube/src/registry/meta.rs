@@ -26,6 +26,13 @@ pub fn check_type(resource: &Resource, object: &mut Object) -> Result<(), Status
             && (object.kind().is_empty() || object.kind() == want.kind);
         // A decoder that knows the type fills in what was not said; validation looks at the kind of a custom object.
         if resource.custom.is_some() && !nothing {
+            let null = ["apiVersion", "kind"].into_iter().find(|field| object.0.get(*field).is_some_and(serde_json::Value::is_null));
+            if let Some(field) = null {
+                let kind = &resource.kind;
+                let version = object.api_version();
+                let why = format!("{kind} in version {version:?} cannot be handled as a {kind}: ");
+                return Err(Status::bad_request(format!("{why}.{field} accessor error: <nil> is of the type <nil>, expected string")));
+            }
             if object.api_version() != want.api_version() {
                 let (got, want) = (got.api_version(), want.api_version());
                 let why = format!("the API version in the data ({got}) does not match the expected API version ({want})");

@@ -36,6 +36,19 @@ pub fn unreadable(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &
     }
 }
 
+/// Whether a patched object does not say its version. One that says something else cannot be read.
+pub fn says_no_version(result: &Object) -> bool {
+    result.0.get("apiVersion").is_none_or(|version| version.is_null() || version == "")
+}
+
+/// The refusal of a patch that takes the version away: what is built in is read as the struct inside then, in which nothing is found.
+pub fn without_version(resource: &Resource, name: &str) -> Status {
+    match resource.custom {
+        Some(_) => Status::internal("Object 'apiVersion' is missing in 'object has no apiVersion field'"),
+        None => Status::bad_request(format!("the name of the object ({name} based on URL) was undeterminable: name must be provided")),
+    }
+}
+
 /// Takes out of a strategic patch what is gone from it once it has been merged: directives that replace, and nulls for what is not
 /// there.
 fn use_up(patch: &mut Value, old: Option<&Value>) {

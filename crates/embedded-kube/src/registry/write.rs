@@ -272,13 +272,17 @@ impl Registry {
             };
             let reading = WriteOptions { from_tree: applied || matches!(patch, Patch::Strategic(_)), ..options.clone() };
             let result = new.clone();
+            if matches!(patch, Patch::Json(_) | Patch::Merge(_)) && patches::says_no_version(&result) {
+                return Err(patches::without_version(&resource, name));
+            }
             let mut warnings = strategy::read_fields(&resource, &mut new, &reading)
                 .map_err(|unreadable| patches::unreadable(&resource.gvk(), resource.custom.is_none(), patch, &old, &result, &unreadable))?;
             meta::check_patched_identity(&resource, &old, &mut new).map_err(|status| status.warned(&warnings))?;
             if !new.uid().is_empty() && new.uid() != old.uid() {
                 let cause = Cause::invalid("metadata.uid", &new.uid().into(), "field is immutable");
-                // Found once as metadata, and once more as that of the kind.
-                let mut causes = vec![cause.clone(), cause];
+                // Found once as metadata, and once more as that of the kind, except for one that does not look.
+                let twice = !resource.is("storage.k8s.io", "volumeattachments");
+                let mut causes = vec![cause; 1 + usize::from(twice)];
                 new.metadata_mut().insert("uid".into(), old.uid().into());
                 let only_looked_at = WriteOptions { dry_run: true, ..options.clone() };
                 if let Err(Refused::Status(status)) = self.settle(&resource, &current, (&old, new), part, &only_looked_at, applied) {
