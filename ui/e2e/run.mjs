@@ -91,8 +91,8 @@ async function scenario(browser, up, base) {
     await step("login shows the Applications", async () => {
       await login(page, base, up.password);
       const names = await page.locator("[data-app]").evaluateAll((all) => all.map((e) => e.dataset.app));
-      assert.deepEqual(names, ["examples", "guestbook", "waves"]);
-      assert.equal(await page.locator(".app-row .badge", { hasText: "Healthy" }).count(), 3);
+      assert.deepEqual(names, ["chart", "examples", "guestbook", "waves"]);
+      assert.equal(await page.locator(".app-row .badge", { hasText: "Healthy" }).count(), 4);
     });
     await step("the filter finds by name", async () => {
       await page.fill(".filter", "wav");

@@ -3,23 +3,28 @@
 use crate::world::{World, app_path, config_map, text};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use tiphys_testkit::{PATIENCE, Repo, eventually};
+use tiphys_testkit::{PATIENCE, Repo, eventually, namespaced};
 
 fn version_of(object: &Value) -> u64 {
     text(object, "/metadata/resourceVersion").parse().expect("these API servers count")
 }
 
 pub fn examples_become_well(world: &mut World) {
-    for name in ["examples", "guestbook", "waves"] {
+    for name in ["examples", "chart", "guestbook", "waves"] {
         world.until(name, "Synced and Healthy", |app| {
             text(app, "/status/sync/status") == "Synced" && text(app, "/status/health/status") == "Healthy"
         });
     }
+    let deployment = world.kube.get(&format!("{}/chart", namespaced("apps/v1", "chart", "deployments"))).expect("an answer").body;
+    let image = text(&deployment, "/spec/template/spec/containers/0/image");
+    assert_eq!((&deployment["spec"]["replicas"], image), (&json!(3), "registry.example.org/web:v6".into()), "a values file, a parameter");
+    let page = world.kube.get(&format!("{}/chart-page", namespaced("v1", "chart", "configmaps"))).expect("an answer").body;
+    assert_eq!(text(&page, "/data/index.html"), "<h1>Welcome from chart in chart</h1>\n");
     // On a real cluster the password was shown to the first scenario.
     let Some(rest) = world.tiphys.login() else { return };
     let apps = rest.get("/api/v1/applications").expect("an answer");
     let names: BTreeSet<_> = apps.body["items"].as_array().expect("a list").iter().map(|a| text(a, "/metadata/name")).collect();
-    assert_eq!(names, ["examples", "guestbook", "waves"].map(str::to_owned).into());
+    assert_eq!(names, ["chart", "examples", "guestbook", "waves"].map(str::to_owned).into());
     let nobody = tiphys_testkit::Api::plain(&world.tiphys.url).get("/api/v1/applications").expect("an answer");
     assert_eq!(nobody.status, 401, "without a token: {}", nobody.body);
 }

@@ -1,22 +1,47 @@
 //! The examples, carried in the program, and the Git repository made of them.
 
 use anyhow::Context;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 use tiphys_repo::Repos;
 
-/// `examples/` of the source tree; `REPO_URL` stands for the repository's own address.
-const FILES: [(&str, &str); 7] = [
-    ("README.md", include_str!("../../../../../examples/README.md")),
-    ("guestbook/guestbook.yaml", include_str!("../../../../../examples/guestbook/guestbook.yaml")),
-    ("waves/migrate.yaml", include_str!("../../../../../examples/waves/migrate.yaml")),
-    ("waves/backend.yaml", include_str!("../../../../../examples/waves/backend.yaml")),
-    ("waves/frontend.yaml", include_str!("../../../../../examples/waves/frontend.yaml")),
-    ("app-of-apps/guestbook.yaml", include_str!("../../../../../examples/app-of-apps/guestbook.yaml")),
-    ("app-of-apps/waves.yaml", include_str!("../../../../../examples/app-of-apps/waves.yaml")),
+/// The files of `examples/` in the source tree.
+macro_rules! files {
+    ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../../../../../examples/", $name)))),*] };
+}
+
+/// `REPO_URL` stands for the repository's own address.
+const FILES: &[(&str, &str)] = files![
+    "README.md",
+    "app-of-apps/chart.yaml",
+    "app-of-apps/guestbook.yaml",
+    "app-of-apps/waves.yaml",
+    "chart/Chart.yaml",
+    "chart/templates/_helpers.tpl",
+    "chart/templates/deployment.yaml",
+    "chart/templates/migrate.yaml",
+    "chart/templates/page.yaml",
+    "chart/templates/service.yaml",
+    "chart/values-prod.yaml",
+    "chart/values.yaml",
+    "guestbook/guestbook.yaml",
+    "waves/backend.yaml",
+    "waves/frontend.yaml",
+    "waves/migrate.yaml",
 ];
 
 /// The path of the Application of Applications in the repository.
 pub const ROOT_PATH: &str = "app-of-apps";
+/// Its name.
+pub const ROOT: &str = "examples";
+
+/// The names of all Applications: each of the root's files is one, called like it.
+pub fn applications() -> BTreeSet<String> {
+    let name = |(path, _): &(&str, &str)| path.strip_prefix(ROOT_PATH)?.strip_prefix('/')?.strip_suffix(".yaml").map(str::to_owned);
+    FILES.iter().filter_map(name).chain([ROOT.to_owned()]).collect()
+}
 
 /// Makes `<folder>/examples.git` unless it is there, and returns its URL.
 pub fn repository(folder: &Path) -> anyhow::Result<String> {
@@ -28,4 +53,31 @@ pub fn repository(folder: &Path) -> anyhow::Result<String> {
         Repos::init_example(&path, files).with_context(|| format!("the example repository {} cannot be made", path.display()))?;
     }
     Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The files below a folder.
+    fn below(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).expect("it is there") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() { below(&path, found) } else { found.push(path) }
+        }
+    }
+
+    #[test]
+    fn every_example_is_carried() {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let mut found = Vec::new();
+        below(&examples, &mut found);
+        let mut found: Vec<String> =
+            found.iter().map(|path| path.strip_prefix(&examples).expect("below it").to_string_lossy().into_owned()).collect();
+        found.sort();
+        let mut carried: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();
+        carried.sort();
+        assert_eq!(found, carried);
+        assert_eq!(applications(), ["chart", "examples", "guestbook", "waves"].map(str::to_owned).into());
+    }
 }

@@ -16,9 +16,8 @@ pub async fn create(args: &UpArgs, cluster: &Cluster, data: &DataFolder, namespa
         Some(url) => own(args, cluster, namespace, url).await?,
         None => {
             let url = examples::repository(data.path())?;
-            let app =
-                application("examples", json!({"repoURL": url, "path": examples::ROOT_PATH, "targetRevision": "HEAD"}), namespace, &[]);
-            (app, ["examples", "guestbook", "waves"].map(str::to_owned).into())
+            let source = json!({"repoURL": url, "path": examples::ROOT_PATH, "targetRevision": "HEAD"});
+            (application(examples::ROOT, source, namespace, &[]), examples::applications())
         }
     };
     bootstrap::create(cluster, &format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications"), &application).await?;
