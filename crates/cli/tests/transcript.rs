@@ -14,8 +14,10 @@ use std::{
 };
 
 const TRANSCRIPT: &str = "tests/transcripts/argocd-3.6.txt";
+/// Made by our own program as Argo CD's sources have it: the genuine one, which needs `helm` on its path for these, has not been asked yet.
+const LOCAL_TRANSCRIPT: &str = "tests/transcripts/local.txt";
 
-/// One line is one command; `$REPO` is the example repository.
+/// One line is one command; `$REPO` is the example repository, `$LOCAL` a copy of it, and `$LOCAL/edited` one with another chart.
 const STEPS: &[&str] = &[
     "app create web --repo $REPO --path guestbook --dest-server https://kubernetes.default.svc --dest-namespace web --sync-option CreateNamespace=true",
     "app get web --refresh",
@@ -40,6 +42,46 @@ const STEPS: &[&str] = &[
     "app list -o name",
 ];
 
+/// Manifests of this machine.
+const LOCAL_STEPS: &[&str] = &[
+    "app create shop --repo $REPO --path chart --values values-prod.yaml --values ../shared.yaml -p image.tag=v6 -p greeting=$ARGOCD_APP_SOURCE_PATH --dest-server https://kubernetes.default.svc --dest-namespace shop --sync-option CreateNamespace=true",
+    "app manifests shop --local $LOCAL/chart --local-repo-root $LOCAL",
+    "app diff shop --local $LOCAL/chart --local-repo-root $LOCAL --diff-exit-code 7",
+    "app sync shop",
+    "app diff shop --local $LOCAL/chart --local-repo-root $LOCAL",
+    "app diff shop --local $LOCAL/chart --local-repo-root $LOCAL/chart",
+    "app diff shop --local $LOCAL/edited/chart --local-repo-root $LOCAL/edited",
+    "app diff shop --local $LOCAL/edited/chart --revision main",
+];
+
+/// The example with this name.
+fn example(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("a folder can be made");
+    fs::write(path, text).expect("a file can be written");
+}
+
+/// What the repository has.
+const EXAMPLES: [&str; 9] = [
+    "guestbook/guestbook.yaml",
+    "chart/Chart.yaml",
+    "chart/values.yaml",
+    "chart/values-prod.yaml",
+    "chart/templates/_helpers.tpl",
+    "chart/templates/deployment.yaml",
+    "chart/templates/migrate.yaml",
+    "chart/templates/page.yaml",
+    "chart/templates/service.yaml",
+];
+
+/// Only on this machine, and a Secret.
+const TOKEN: &str = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: token\nstringData: {token: hush}\n---
+apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: facts\ndata: {kube: {{ .Capabilities.KubeVersion | quote }}, jobs: {{ .Capabilities.APIVersions.Has \"batch/v1/Job\" | quote }}}\n";
+
 struct Up {
     child: Child,
     address: String,
@@ -62,8 +104,18 @@ impl Up {
         let folder = PathBuf::from(folder.to_string_lossy().replace(['(', ')'], ""));
         fs::create_dir_all(&folder).expect("a temporary folder can be made");
         let repository = folder.join("examples.git");
-        let deployment = include_str!("../../../examples/guestbook/guestbook.yaml");
-        tiphys_repo::Repos::init_example(&repository, [("guestbook/guestbook.yaml", deployment)]).expect("a repository can be made");
+        let mut files = EXAMPLES.map(|name| (name, example(name))).to_vec();
+        files.push(("shared.yaml", "migrate: true\n".to_owned()));
+        let made = tiphys_repo::Repos::init_example(&repository, files.iter().map(|(name, text)| (*name, text.as_str())));
+        made.expect("a repository can be made");
+        for (name, text) in &files {
+            write(&folder.join("local").join(name), text);
+            write(
+                &folder.join("local/edited").join(name),
+                &text.replace("replicas: 3", "replicas: 2").replace("migrate: true", "migrate: false"),
+            );
+        }
+        write(&folder.join("local/edited/chart/templates/token.yaml"), TOKEN);
         let mut child = Command::new(env!("CARGO_BIN_EXE_tiphys"))
             .args(["up", "--bare", "--port", "0", "--data"])
             .arg(folder.join("data"))
@@ -95,7 +147,7 @@ impl Up {
     }
 
     /// Types every step to a CLI; what it prints and its exit code, normalised.
-    fn transcript(&self, cli: &Path) -> String {
+    fn transcript(&self, cli: &Path, steps: &[&str]) -> String {
         let config = self.folder.join("config");
         let run = |words: &[&str]| {
             let output = Command::new(cli)
@@ -113,9 +165,10 @@ impl Up {
         assert_eq!(code, Some(0), "login: {stderr}");
         let repository = format!("file://{}", self.folder.join("examples.git").display());
         let gaps = Regex::new(r"  +").expect("the rule is valid");
+        let hunks = Regex::new(r"(?m)^[0-9,]+c[0-9,]+$").expect("the rule is valid");
         let mut all = String::new();
-        for step in STEPS {
-            let line = step.replace("$REPO", &repository);
+        for step in steps {
+            let line = step.replace("$REPO", &repository).replace("$LOCAL", &self.folder.join("local").to_string_lossy());
             let words: Vec<&str> = line.split_whitespace().collect();
             let (code, stdout, stderr) = run(&words);
             let mut shown = self.normalise(&format!("{stdout}{stderr}"));
@@ -123,6 +176,10 @@ impl Up {
                 // How healthy it is the moment the sync ends depends on the machine.
                 let columns = gaps.replace_all(&shown, "  ").into_owned();
                 shown = columns.replace("Progressing", "HEALTHY").replace("Healthy", "HEALTHY").replace("Missing", "HEALTHY");
+            }
+            if step.contains("edited") {
+                // So does in which line of it a live object has something.
+                shown = hunks.replace_all(&shown, "LINES").into_owned();
             }
             all.push_str(&format!("$ argocd {step}\n{shown}exit {}\n\n", code.unwrap_or(-1)));
         }
@@ -156,20 +213,20 @@ fn settled(transcript: &str) -> String {
     live.replace_all(transcript, "").into_owned()
 }
 
-fn committed() -> (PathBuf, String) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(TRANSCRIPT);
+fn committed(name: &str) -> (PathBuf, String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     let text = fs::read_to_string(&path).unwrap_or_default();
     (path, text)
 }
 
-#[test]
-fn argo_cds_own_cli_says_what_the_transcript_says() {
+/// What the genuine program says must be what is committed.
+fn genuine(name: &str, steps: &[&str]) {
     let Some(cli) = std::env::var_os("ARGOCD_CLI") else {
         println!("SKIPPED: set ARGOCD_CLI to the genuine argocd 3.6 to run it against our API");
         return;
     };
-    let found = settled(&Up::start().transcript(Path::new(&cli)));
-    let (path, expected) = committed();
+    let found = settled(&Up::start().transcript(Path::new(&cli), steps));
+    let (path, expected) = committed(name);
     if std::env::var_os("UPDATE_TRANSCRIPT").is_some() {
         fs::write(&path, found).expect("the transcript can be written");
         return;
@@ -177,17 +234,37 @@ fn argo_cds_own_cli_says_what_the_transcript_says() {
     assert_eq!(found, expected, "record it anew with UPDATE_TRANSCRIPT=1 if the change is meant");
 }
 
-#[test]
-fn our_cli_says_what_argo_cds_says() {
-    let found = settled(&Up::start().transcript(Path::new(env!("CARGO_BIN_EXE_tiphys"))));
-    let (_, expected) = committed();
+/// So must what ours says.
+fn ours(name: &str, steps: &[&str]) {
+    let found = settled(&Up::start().transcript(Path::new(env!("CARGO_BIN_EXE_tiphys")), steps));
+    let (_, expected) = committed(name);
     let steps = |text: &str| -> Vec<String> { text.split("\n$ argocd ").map(|s| s.trim().to_owned()).collect() };
     let (found, expected) = (steps(&found), steps(&expected));
     let differing: Vec<_> = expected.iter().zip(&found).filter(|(e, f)| e != f).collect();
     for (expected, found) in &differing {
-        println!("=== Argo CD's\n{expected}\n=== ours\n{found}\n");
+        println!("=== committed\n{expected}\n=== ours\n{found}\n");
     }
     println!("{} of {} commands agree to the byte after normalising", expected.len() - differing.len(), expected.len());
     assert_eq!(found.len(), expected.len());
     assert!(differing.is_empty(), "{} commands differ", differing.len());
+}
+
+#[test]
+fn argo_cds_own_cli_says_what_the_transcript_says() {
+    genuine(TRANSCRIPT, STEPS);
+}
+
+#[test]
+fn our_cli_says_what_argo_cds_says() {
+    ours(TRANSCRIPT, STEPS);
+}
+
+#[test]
+fn argo_cds_own_cli_reads_local_manifests_alike() {
+    genuine(LOCAL_TRANSCRIPT, LOCAL_STEPS);
+}
+
+#[test]
+fn our_cli_reads_local_manifests() {
+    ours(LOCAL_TRANSCRIPT, LOCAL_STEPS);
 }

@@ -31,6 +31,7 @@ fn params(helm: &Value) -> RenderParams {
     let source = serde_json::json!({"repoURL": "https://example.com/r", "path": "app", "helm": helm});
     RenderParams {
         source: serde_json::from_value(source).expect("a source"),
+        folder: None,
         app: AppFacts {
             name: "elsewhere_shop".into(),
             namespace: "prod".into(),

@@ -66,7 +66,7 @@ impl ManifestRequest {
 
     fn params(&self, revision: String) -> RenderParams {
         let app = AppFacts { name: self.app_name.clone(), namespace: self.namespace.clone(), project: self.project.clone(), revision };
-        RenderParams { source: self.source.clone(), app, surroundings: self.surroundings.clone() }
+        RenderParams { source: self.source.clone(), folder: None, app, surroundings: self.surroundings.clone() }
     }
 }
 

@@ -9,6 +9,7 @@ mod cluster;
 mod completion;
 mod context;
 mod diff;
+mod files;
 mod helm;
 mod install;
 mod login;

@@ -74,9 +74,16 @@ pub struct Version {
 }
 
 impl Version {
-    /// `1.36`, as Argo CD shows it and as charts see it.
+    /// `1.36`.
     pub fn short(&self) -> String {
         format!("{}.{}", self.major, self.minor.trim_end_matches('+'))
+    }
+
+    /// `v1.36.3`, without what vendors add, as Argo CD shows it and as charts see it.
+    pub fn plain(&self) -> String {
+        let numbers = self.git_version.trim_start_matches('v');
+        let end = numbers.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(numbers.len());
+        format!("v{}", numbers[..end].trim_end_matches('.'))
     }
 }
 
@@ -256,5 +263,14 @@ mod tests {
     async fn a_missing_kubeconfig_is_named() {
         let error = Cluster::connect(ConnectOptions::kubeconfig(Some("/nowhere/config".into()), None)).await.err().expect("no such file");
         assert!(error.to_string().starts_with("kubeconfig /nowhere/config: cannot be read: No such file"), "{error}");
+    }
+
+    #[test]
+    fn versions_are_shown_without_what_vendors_add() {
+        for (git_version, plain) in
+            [("v1.36.3", "v1.36.3"), ("v1.30.11+IKS", "v1.30.11"), ("v1.34.1-gke.100", "v1.34.1"), ("1.29.", "v1.29")]
+        {
+            assert_eq!(Version { git_version: git_version.into(), ..Version::default() }.plain(), plain);
+        }
     }
 }

@@ -31,7 +31,7 @@ pub struct HelmDetails {
 }
 
 pub fn details(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Details, RenderError> {
-    let (folder, source, kind) = recognise(sources.files, &params.source, &params.app.name)?;
+    let (folder, source, kind) = recognise(sources.files, params)?;
     let helm = match kind {
         SourceKind::Helm => Some(helm(sources, &folder, &source, &params.surroundings.value_file_schemes)?),
         _ => None,

@@ -60,6 +60,8 @@ pub struct Surroundings {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RenderParams {
     pub source: ApplicationSource,
+    /// Where the files are when not at the source's path: a folder of somebody's own machine. `$ARGOCD_APP_SOURCE_PATH` stays the path.
+    pub folder: Option<String>,
     pub app: AppFacts,
     pub surroundings: Surroundings,
 }
@@ -90,7 +92,7 @@ impl Tool {
 
 /// Reads what the repository says about the source and finds out who renders it. Cheap: a listing of one folder.
 pub fn prepare(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Prepared, RenderError> {
-    let (folder, source, kind) = recognise(sources.files, &params.source, &params.app.name)?;
+    let (folder, source, kind) = recognise(sources.files, params)?;
     let tool = match kind {
         SourceKind::Directory => Tool::Directory(directory_options(&source)),
         SourceKind::Helm => Tool::Helm(Box::new(chart::options(sources, &source, params)?)),
@@ -103,18 +105,15 @@ pub fn prepare(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Prepare
 }
 
 /// The folder, the source with its overrides, and its type.
-fn recognise(
-    files: &dyn SourceFiles,
-    source: &ApplicationSource,
-    app: &str,
-) -> Result<(String, ApplicationSource, SourceKind), RenderError> {
-    let folder = clean_app_path(&source.path)?;
+fn recognise(files: &dyn SourceFiles, params: &RenderParams) -> Result<(String, ApplicationSource, SourceKind), RenderError> {
+    let path = params.folder.as_ref().unwrap_or(&params.source.path);
+    let folder = clean_app_path(path)?;
     match files.kind(&folder)? {
-        None => return Err(RenderError::PathMissing(source.path.clone())),
+        None => return Err(RenderError::PathMissing(path.clone())),
         Some(FileKind::Dir) => {}
-        Some(_) => return Err(RenderError::PathNotDirectory(source.path.clone())),
+        Some(_) => return Err(RenderError::PathNotDirectory(path.clone())),
     }
-    let source = overrides::merge(files, &folder, source, app)?;
+    let source = overrides::merge(files, &folder, &params.source, &params.app.name)?;
     let explicit = ExplicitKind {
         kustomize: source.kustomize.is_some(),
         helm: source.helm.is_some(),

@@ -232,7 +232,7 @@ fn info(cluster: &LiveCluster) -> ClusterInfo {
             message: String::new(),
             attempted_at: Some(Timestamp::now().into()),
         },
-        server_version: cluster.cache.discovery().cluster().version().short(),
+        server_version: cluster.cache.discovery().cluster().version().plain(),
         api_versions: cluster.cache.kinds().api_versions().to_vec(),
         ..Default::default()
     };

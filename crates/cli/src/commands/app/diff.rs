@@ -2,6 +2,7 @@
 
 use super::{
     AppRef, Refresh,
+    local::{self, Local},
     manifests::{Revisions, managed, object, render},
 };
 use crate::{
@@ -9,15 +10,12 @@ use crate::{
     output,
 };
 use serde_json::Value;
-use std::{collections::BTreeMap, fmt::Write as _, fs, process::Command, sync::Arc};
-use tiphys_api::{
-    Application,
-    resource::ResourceDiff,
-    rpc::settings::{Settings, SettingsQuery},
-};
+use std::{collections::BTreeMap, fmt::Write as _, fs, path::PathBuf, process::Command, sync::Arc};
+use tiphys_api::{Application, resource::ResourceDiff, rpc::settings::Settings};
 use tiphys_apimachinery::{Object, key::ResourceKey};
 use tiphys_engine::{
     diff::{self, Options},
+    sync::hook,
     track,
     types::{Diff, IgnoreRule, Tracking, TrackingMethod},
 };
@@ -39,9 +37,12 @@ pub struct DiffCommand {
     revision: Option<String>,
     #[command(flatten)]
     revisions: Revisions,
-    /// Compare live app to a local manifests (not supported yet)
-    #[arg(long)]
-    local: Option<String>,
+    /// Compare live app to a local manifests
+    #[arg(long, value_name = "DIR")]
+    local: Option<PathBuf>,
+    /// Path to the repository root. Used together with --local allows setting the repository root
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    local_repo_root: PathBuf,
     /// Say of each field that differs who wrote it, and which ignoreDifferences entry would leave it out
     #[arg(long)]
     why: bool,
@@ -53,15 +54,15 @@ pub struct DiffCommand {
 impl DiffCommand {
     pub async fn run(mut self, args: &ConnectArgs) -> Result<(), Failure> {
         self.revisions.check()?;
-        if self.local.is_some() {
-            return Err(Failure::error("app diff --local is not supported yet: commit the manifests and name their --revision"));
-        }
         let app_ref = AppRef::new(&self.app, self.app_namespace.as_deref());
         let client = super::super::connect(args).await?;
         let app = super::get(&client, &app_ref, self.refresh.kind()).await?;
         self.revisions.resolve(&client, &app_ref).await?;
-        let revision = self.revision.as_deref().unwrap_or_default();
-        let found = print(&client, &app, &app_ref, revision, &self.revisions, self.why).await?;
+        let target = match (&self.local, Target::of(self.revision.as_deref(), &self.revisions)) {
+            (Some(folder), Target::Known) => Target::Local(Local { folder, root: &self.local_repo_root }),
+            (_, target) => target,
+        };
+        let found = print(&client, &app, &app_ref, &target, self.why).await?;
         if found && self.exit_code.unwrap_or(true) { Err(Failure::exit(self.diff_exit_code)) } else { Ok(()) }
     }
 }
@@ -76,22 +77,35 @@ struct Pair {
     managed: Value,
 }
 
-/// Prints what differs between the cluster and Git, or Git at a revision. True when anything does.
-pub async fn print(
-    client: &Client,
-    app: &Application,
-    app_ref: &AppRef,
-    revision: &str,
-    several: &Revisions,
-    why: bool,
-) -> Result<bool, Failure> {
-    let resources = managed(client, app_ref).await?;
-    let mut pairs = if revision.is_empty() && several.revisions.is_empty() {
-        known(&resources)?
-    } else {
-        let objects = render(client, app_ref, revision, several, false).await?;
-        let settings: Settings = client.unary("/cluster.SettingsService/Get", SettingsQuery {}).await?;
-        compare(app, &resources, objects, &tracking(app, &settings))?
+/// What the cluster is compared with.
+pub enum Target<'a> {
+    /// What the server compares it with.
+    Known,
+    Revision(&'a str, &'a Revisions),
+    Local(Local<'a>),
+}
+
+impl<'a> Target<'a> {
+    pub fn of(revision: Option<&'a str>, several: &'a Revisions) -> Self {
+        let revision = revision.unwrap_or_default();
+        if revision.is_empty() && several.revisions.is_empty() { Self::Known } else { Self::Revision(revision, several) }
+    }
+}
+
+/// Prints what differs between the cluster and the target. True when anything does.
+pub async fn print(client: &Client, app: &Application, app_ref: &AppRef, target: &Target<'_>, why: bool) -> Result<bool, Failure> {
+    let mut resources = managed(client, app_ref).await?;
+    let mut pairs = match target {
+        Target::Known => known(&resources)?,
+        Target::Revision(revision, several) => {
+            let objects = render(client, app_ref, revision, several, false).await?;
+            compare(app, &resources, objects, &tracking(app, &super::settings(client).await?))?
+        }
+        Target::Local(local) => {
+            let tracking = tracking(app, &super::settings(client).await?);
+            resources.retain(|r| !local::is_secret(&r.group, &r.kind));
+            compare(app, &resources, local.objects(client, app, &tracking).await?, &tracking)?
+        }
     };
     pairs.sort_by_cached_key(|pair| pair.key.to_string());
     for pair in &pairs {
@@ -124,7 +138,7 @@ fn known(resources: &[ResourceDiff]) -> Result<Vec<Pair>, Failure> {
 }
 
 /// How the Application marks its objects, which a rendered object does not show yet.
-fn tracking(app: &Application, settings: &Settings) -> Tracking {
+pub fn tracking(app: &Application, settings: &Settings) -> Tracking {
     let m = &app.metadata;
     let is_elsewhere = !m.namespace.is_empty() && !settings.controller_namespace.is_empty() && m.namespace != settings.controller_namespace;
     Tracking {
@@ -160,7 +174,7 @@ fn compare(app: &Application, resources: &[ResourceDiff], rendered: Vec<Value>, 
     let mut pairs = Vec::new();
     for value in rendered {
         let mut object = parse(value)?;
-        if object.annotation(tiphys_api::constants::HOOK).is_some() {
+        if hook::is_hook(&object) {
             continue;
         }
         match namespaced.get(&(object.group(), object.kind())) {

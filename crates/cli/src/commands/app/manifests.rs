@@ -1,11 +1,12 @@
 //! `app manifests`.
 
-use super::{AppRef, positions};
+use super::{AppRef, diff::tracking, local::Local, positions};
 use crate::{
     client::{Client, ConnectArgs, Failure},
     output,
 };
 use serde_json::Value;
+use std::path::PathBuf;
 use tiphys_api::{
     resource::ResourceDiff,
     rpc::{
@@ -26,9 +27,12 @@ pub struct Manifests {
     revision: Option<String>,
     #[command(flatten)]
     revisions: Revisions,
-    /// Show locally generated manifests (not supported yet)
-    #[arg(long)]
-    local: Option<String>,
+    /// If set, show locally-generated manifests: the path of the folder with them, or with the chart
+    #[arg(long, value_name = "DIR")]
+    local: Option<PathBuf>,
+    /// Path to the local repository root. Used together with --local allows setting the repository root
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    local_repo_root: PathBuf,
     /// Namespace of the application
     #[arg(long, short = 'N', value_name = "NAMESPACE")]
     app_namespace: Option<String>,
@@ -109,9 +113,6 @@ pub fn object(text: &str) -> Result<Value, Failure> {
 impl Manifests {
     pub async fn run(mut self, args: &ConnectArgs) -> Result<(), Failure> {
         self.revisions.check()?;
-        if self.local.is_some() {
-            return Err(Failure::fatal("app manifests --local is not supported yet"));
-        }
         if !matches!(self.source.as_str(), "git" | "live") {
             return Err(Failure::fatal(format!("Unknown source type '{}'", self.source)));
         }
@@ -120,12 +121,20 @@ impl Manifests {
         self.revisions.resolve(&client, &app).await?;
         let revision = self.revision.as_deref().unwrap_or_default();
         let several = !self.revisions.source_positions.is_empty();
-        let objects = if self.source == "git" && (several || !revision.is_empty()) {
-            render(&client, &app, revision, &self.revisions, false).await?
-        } else {
-            let resources = managed(&client, &app).await?;
-            let states = resources.iter().map(|r| if self.source == "live" { &r.live_state } else { &r.target_state });
-            states.map(|text| object(text)).collect::<Result<_, _>>()?
+        let objects = match &self.local {
+            Some(folder) if self.source == "git" => {
+                let app = super::get(&client, &app, None).await?;
+                let tracking = tracking(&app, &super::settings(&client).await?);
+                Local { folder, root: &self.local_repo_root }.objects(&client, &app, &tracking).await?
+            }
+            None if self.source == "git" && (several || !revision.is_empty()) => {
+                render(&client, &app, revision, &self.revisions, false).await?
+            }
+            _ => {
+                let resources = managed(&client, &app).await?;
+                let states = resources.iter().map(|r| if self.source == "live" { &r.live_state } else { &r.target_state });
+                states.map(|text| object(text)).collect::<Result<_, _>>()?
+            }
         };
         output::print(&objects.iter().filter(|o| !o.is_null()).map(document).collect::<Result<String, _>>()?);
         Ok(())

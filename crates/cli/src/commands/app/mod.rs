@@ -7,6 +7,7 @@ mod diff;
 mod get;
 mod history;
 mod list;
+mod local;
 mod manifests;
 mod operation;
 mod patch;
@@ -148,9 +149,13 @@ async fn list(client: &Client, query: ApplicationQuery) -> Result<Vec<Applicatio
     Ok(list.items)
 }
 
+async fn settings(client: &Client) -> Result<Settings, Failure> {
+    Ok(client.unary("/cluster.SettingsService/Get", SettingsQuery {}).await?)
+}
+
 /// The page of an Application.
 async fn url(client: &Client, name: &str) -> Result<String, Failure> {
-    let settings: Settings = client.unary("/cluster.SettingsService/Get", SettingsQuery {}).await?;
+    let settings = settings(client).await?;
     if !settings.url.is_empty() {
         return Ok(format!("{}/applications/{name}", settings.url));
     }

@@ -1,7 +1,9 @@
 //! `app sync`.
 
 use super::{
-    AppRef, diff, get,
+    AppRef,
+    diff::{self, Target},
+    get,
     manifests::{Revisions, render},
     pairs, select,
     spec::normal_duration,
@@ -264,7 +266,7 @@ impl Sync {
         let name = app_ref.qualified();
         output::print(&format!("====== Previewing differences between live and desired state of application {name} ======\n"));
         let revision = self.revision.as_deref().unwrap_or_default();
-        if !diff::print(client, app, app_ref, revision, &self.revisions, false).await? {
+        if !diff::print(client, app, app_ref, &Target::of(Some(revision), &self.revisions), false).await? {
             output::print("====== No Differences found ======\n");
             return Ok(false);
         }

@@ -1,6 +1,6 @@
 //! `helm lint`: looks for what is wrong with charts. Main type: [`Lint`].
 
-use super::{failed, files::LocalFiles, kube_version, namespace, sources, values::ValueArgs};
+use super::{super::files::LocalFiles, failed, kube_version, namespace, sources, values::ValueArgs};
 use crate::{
     client::{Failure as Exit, reason},
     output,

@@ -1,14 +1,14 @@
 //! `helm template` and `helm lint`: what Helm's commands of these names do, in process. Main type: [`HelmCommand`].
 //!
-//! Flags, output, messages and exit codes are Helm 4's; nothing is fetched and no cluster is asked. [`files`] reads charts, [`values`] the
-//! user's values, [`excerpt`] shows the line that a message is about.
+//! Flags, output, messages and exit codes are Helm 4's; nothing is fetched and no cluster is asked. [`values`] reads the user's values,
+//! [`excerpt`] shows the line that a message is about.
 
 mod excerpt;
-mod files;
 mod lint;
 mod template;
 mod values;
 
+use super::files::LocalFiles;
 use crate::client::Failure as Exit;
 use rand::RngCore as _;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn warn(warnings: &[String]) {
 /// A chart from a folder or an archive.
 fn load(path: &Path, limits: &Limits) -> Result<Loaded, HelmError> {
     if path.is_dir() {
-        return Chart::from_folder(&files::LocalFiles::new(path), "", limits);
+        return Chart::from_folder(&LocalFiles::new(path), "", limits);
     }
     let unreadable = |e: std::io::Error| HelmError::Chart(format!("open {}: {}", path.display(), crate::client::reason(&e)));
     let bytes = std::fs::read(path).map_err(unreadable)?;
@@ -67,6 +67,6 @@ fn namespace(flag: Option<&str>) -> String {
 }
 
 /// Chance and time of this machine.
-fn sources() -> Sources {
+pub(super) fn sources() -> Sources {
     Sources { random: Box::new(|bytes| rand::rng().fill_bytes(bytes)), now: jiff::Timestamp::now(), zone: jiff::tz::TimeZone::system() }
 }
