@@ -2,6 +2,7 @@
 //!
 //! `baseline/helm_source.json` has what the Helm that it names printed, or said, when it was called as Argo CD calls it for each case:
 //! `helm template . --name-template shop --namespace prod --kube-version 1.36.3 [--values FILE] [--set A=B] --api-versions … --include-crds`.
+//! `cargo xtask baseline source` makes it from `generate/source/cases.json`.
 
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};

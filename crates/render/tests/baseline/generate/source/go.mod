@@ -1,0 +1,3 @@
+module source
+
+go 1.26
