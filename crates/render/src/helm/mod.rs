@@ -17,7 +17,7 @@ pub use capabilities::{Capabilities, HELM_VERSION, KubeVersion};
 pub use engine::{LooseTemplate, render_templates};
 pub use manifests::{Hook, Manifest};
 pub use release::{Release, check_name, release_name};
-pub use render::{ParsedChart, PrintOptions, RenderOptions, RenderedChart, check_installable, render_chart};
+pub use render::{ParsedChart, PrintOptions, RenderOptions, RenderedChart, check_installable, document, render_chart};
 pub use tiphys_gocompat::sprig::Sources;
 
 use crate::FileError;

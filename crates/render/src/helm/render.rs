@@ -174,17 +174,18 @@ impl RenderedChart {
     pub fn print(&self, options: &PrintOptions) -> Result<String, HelmError> {
         let mut text = String::new();
         if options.include_crds {
-            self.crds.iter().for_each(|(path, file)| document(&mut text, path, &String::from_utf8_lossy(&file.data)));
+            self.crds.iter().for_each(|(path, file)| text.push_str(&document(path, &String::from_utf8_lossy(&file.data))));
         }
-        self.manifests.iter().for_each(|m| document(&mut text, &m.source, &m.text));
+        self.manifests.iter().for_each(|m| text.push_str(&document(&m.source, &m.text)));
         let mut text = format!("{}\n", text.trim());
-        self.shown_hooks(options).for_each(|hook| document(&mut text, &hook.source, &hook.text));
+        self.shown_hooks(options).for_each(|hook| text.push_str(&document(&hook.source, &hook.text)));
         if options.show_only.is_empty() { Ok(text) } else { only(&text, &options.show_only) }
     }
 }
 
-fn document(out: &mut String, source: &str, text: &str) {
-    out.push_str(&format!("---\n# Source: {source}\n{text}\n"));
+/// A manifest as Helm prints it and writes it to files: below the template that it comes from.
+pub fn document(source: &str, text: &str) -> String {
+    format!("---\n# Source: {source}\n{text}\n")
 }
 
 /// The documents whose templates match, pattern by pattern.

@@ -14,7 +14,7 @@ use std::{
 };
 use tiphys_gocompat::text::quote;
 use tiphys_render::helm::{
-    HelmError, Limits, ParsedChart, PrintOptions, RenderOptions, RenderedChart, chart::Chart, check_installable, release_name,
+    HelmError, Limits, ParsedChart, PrintOptions, RenderOptions, RenderedChart, chart::Chart, check_installable, document, release_name,
 };
 
 /// Render chart templates locally and display the output, as `helm template` does
@@ -275,7 +275,7 @@ impl Files {
         }
         let append = self.written.contains(&path);
         let file = fs::OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(&path);
-        file.and_then(|mut file| file.write_all(format!("---\n# Source: {source}\n{text}\n").as_bytes())).map_err(broken)?;
+        file.and_then(|mut file| file.write_all(document(source, text).as_bytes())).map_err(broken)?;
         output::print(&format!("wrote {}\n", path.display()));
         self.written.insert(path);
         Ok(())
