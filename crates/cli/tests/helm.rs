@@ -69,6 +69,23 @@ const STEPS: &[&str] = &[
     "lint notes.txt",
 ];
 
+/// What stands below errors.
+const YAML: &str = "
+ --> made by broken/templates/one.yaml
+1 | apiVersion: extensions/v1beta1
+2 |   kind: Ingress
+  |       ^
+";
+const NIL: &str = "
+ --> broken/templates/two.yaml:4
+4 | name: {{ .Values.a.b.c }}
+  |                 ^
+";
+const UNPARSED: &str = "
+ --> unparsed/templates/a.yaml:2
+2 | name: {{ .Values.name | quote
+";
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/helm")
 }
@@ -88,9 +105,9 @@ fn transcript(program: &str, first: &[&str]) -> String {
         command.args(first).args(&words).current_dir(&charts).stdin(Stdio::null()).env_clear().env("HOME", out.path());
         let output = command.output().expect("the program starts");
         let mut stderr = plain(&output.stderr);
-        if let Some(at) = stderr.find("\n\n").filter(|at| stderr[*at..].contains("--> ")) {
-            let excerpt = stderr.rfind("\n\n").unwrap_or(at);
-            stderr.truncate(excerpt + 1);
+        let mut blank = stderr.match_indices("\n\n").map(|(at, _)| at);
+        if let Some(at) = blank.find(|at| stderr[*at..].trim_start().starts_with("--> ")) {
+            stderr.truncate(at + 1);
         }
         all.push_str(&format!("$ helm {step}\n{}", plain(&output.stdout)));
         stderr.lines().for_each(|line| all.push_str(&format!("! {line}\n")));
@@ -132,4 +149,17 @@ fn ours_says_what_helm_says() {
     }
     let want = fs::read_to_string(&recorded).expect("the transcript is there");
     compare("ours", &transcript(env!("CARGO_BIN_EXE_tiphys"), &["helm"]), &want);
+}
+
+#[test]
+fn errors_show_the_line_that_they_are_about() {
+    for (step, want) in
+        [("template r broken --set mode=yaml", YAML), ("template r broken --set mode=nil", NIL), ("lint unparsed", UNPARSED)]
+    {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tiphys"));
+        command.arg("helm").args(step.split(' ')).current_dir(folder().join("charts")).stdin(Stdio::null());
+        let output = command.output().expect("the program starts");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(stderr.ends_with(want), "{step}: {stderr}");
+    }
 }

@@ -2,8 +2,8 @@
 //!
 //! Main types: [`Manifest`] and [`Hook`]; main function: [`sort`].
 
-use super::HelmError;
 use super::chart::Decoder;
+use super::{HelmError, Place};
 use std::collections::BTreeMap;
 use tiphys_gocompat::yaml::{self, Duplicates};
 
@@ -86,8 +86,12 @@ struct Head {
 }
 
 impl Head {
-    fn read(text: &str, limits: &yaml::Limits) -> Result<Self, String> {
-        let unreadable = |e: yaml::YamlError| format!("error converting YAML to JSON: yaml: {}", e.go_text(text.as_bytes()));
+    fn read(source: &str, text: &str, limits: &yaml::Limits) -> Result<Self, HelmError> {
+        let said = |why: String| format!("YAML parse error on {source}: {why}");
+        let unreadable = |e: yaml::YamlError| HelmError::Manifest {
+            message: said(format!("error converting YAML to JSON: yaml: {}", e.go_text(text.as_bytes()))),
+            place: Box::new(Place { source: source.to_owned(), text: text.to_owned(), line: e.line, column: e.column }),
+        };
         let document = yaml::parse_document(text, limits, Duplicates::LastWins).map_err(unreadable)?;
         let mut head = Self::default();
         Decoder::run("util.SimpleHead", &document, |d, key, value| match key {
@@ -103,7 +107,8 @@ impl Head {
                 });
             }
             _ => {}
-        })?;
+        })
+        .map_err(|why| HelmError::template(said(why)))?;
         Ok(head)
     }
 
@@ -121,7 +126,7 @@ pub(super) fn sort(files: &BTreeMap<String, String>, limits: &yaml::Limits) -> R
             continue;
         }
         for text in split(content) {
-            let head = Head::read(text, limits).map_err(|e| HelmError::template(format!("YAML parse error on {source}: {e}")))?;
+            let head = Head::read(source, text, limits)?;
             let (source, text) = (source.clone(), text.to_owned());
             if head.annotations.contains_key("helm.sh/hook") {
                 hooks.extend(hook(source, text, head));

@@ -50,6 +50,18 @@ impl Default for Limits {
     }
 }
 
+/// Where in what a template made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The template.
+    pub source: String,
+    /// The document, as it was made.
+    pub text: String,
+    /// From 1, in the document. Helm's message counts otherwise.
+    pub line: usize,
+    pub column: usize,
+}
+
 /// Why there is no chart, no values or no manifests, worded as Helm does.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HelmError {
@@ -58,6 +70,9 @@ pub enum HelmError {
     /// A template that cannot be parsed, that failed, or that makes what cannot be read.
     #[error("{0}")]
     Template(String),
+    /// What a template makes is no YAML, or none that Helm reads.
+    #[error("{message}")]
+    Manifest { message: String, place: Box<Place> },
     /// A template that takes too much; Helm would go on.
     #[error("{0}")]
     Limit(String),
@@ -82,7 +97,7 @@ impl HelmError {
 
     /// Whether Helm had begun to render when it failed; then its messages say how to see what there is.
     pub fn while_rendering(&self) -> bool {
-        matches!(self, Self::Template(_) | Self::Limit(_))
+        matches!(self, Self::Template(_) | Self::Manifest { .. } | Self::Limit(_))
     }
 
     /// The same with what was done in front.
@@ -90,6 +105,7 @@ impl HelmError {
         match self {
             Self::Chart(message) => Self::Chart(format!("{prefix}: {message}")),
             Self::Template(message) => Self::Template(format!("{prefix}: {message}")),
+            Self::Manifest { message, place } => Self::Manifest { message: format!("{prefix}: {message}"), place },
             Self::Limit(message) => Self::Limit(format!("{prefix}: {message}")),
             Self::OverBudget { what, limit } => Self::OverBudget { what: format!("{prefix}: {what}"), limit },
             Self::File(e) => Self::File(e),

@@ -1,19 +1,45 @@
-//! The line of a template that a message is about, with a caret below its column. Main function: [`of`].
+//! The line that an error is about, of a template or of what one made, with a caret below its column. Main function: [`of`].
 
-use tiphys_render::helm::chart::Chart;
+use tiphys_render::helm::{HelmError, Place, chart::Chart};
 
-/// Below the message, the last place that it names: `chart/templates/x.yaml:3:14`.
-pub fn of(chart: &Chart, message: &str) -> Option<String> {
+/// Lines before the one that cannot be read: what is wrong often began there.
+const BEFORE: usize = 2;
+
+pub fn of(chart: &Chart, error: &HelmError) -> Option<String> {
+    match error {
+        HelmError::Manifest { place, .. } => made(place),
+        error => named(chart, &error.to_string()),
+    }
+}
+
+/// The last place that a message names: `chart/templates/x.yaml:3:14`.
+pub fn named(chart: &Chart, message: &str) -> Option<String> {
     let places = message.lines().flat_map(|line| line.split([' ', '(', ')', '"']));
     let (name, line, column) = places.filter_map(place).next_back()?;
     let text = template(chart, name)?;
     let shown = text.lines().nth(line.checked_sub(1)?)?;
-    let number = line.to_string();
-    let margin = " ".repeat(number.len());
-    let mut out = format!("{margin}--> {name}:{line}\n{number} | {shown}\n");
-    if let Some(column) = column.filter(|column| shown.is_char_boundary(*column)) {
+    let column = column.filter(|column| shown.is_char_boundary(*column)).map(|column| shown[..column].chars().count());
+    excerpt(&format!("{name}:{line}"), &text, line, column, 0)
+}
+
+/// The place in what a template made.
+fn made(place: &Place) -> Option<String> {
+    excerpt(&format!("made by {}", place.source), &place.text, place.line, place.column.checked_sub(1), BEFORE)
+}
+
+/// A line with its number, so many lines before it, and a caret below a column, which counts characters from 0.
+fn excerpt(title: &str, text: &str, line: usize, column: Option<usize>, before: usize) -> Option<String> {
+    let shown = text.lines().nth(line.checked_sub(1)?)?;
+    let width = line.to_string().len();
+    let margin = " ".repeat(width);
+    let mut out = format!("{margin}--> {title}\n");
+    let first = line.saturating_sub(before).max(1);
+    for (number, content) in (first..=line).zip(text.lines().skip(first - 1)) {
+        out.push_str(&format!("{number:width$} | {content}\n"));
+    }
+    if let Some(column) = column {
         // Tabs stay tabs, so that the caret stands where the eye looks for it.
-        let indent: String = shown[..column].chars().map(|c| if c == '\t' { c } else { ' ' }).collect();
+        let indent: String = shown.chars().take(column).map(|c| if c == '\t' { c } else { ' ' }).collect();
         out.push_str(&format!("{margin} | {indent}^\n"));
     }
     Some(out)
@@ -56,12 +82,21 @@ mod tests {
         ]);
         let chart = Chart::from_folder(&files, "", &Limits::default()).expect("a chart").chart;
         let message = "a/charts/b/templates/x.yaml:2:14\n  executing \"a/charts/b/templates/x.yaml\" at <.Values.x.y>:\n    nil pointer";
-        let shown = of(&chart, message).expect("the line is there");
+        let shown = named(&chart, message).expect("the line is there");
         assert_eq!(shown, " --> a/charts/b/templates/x.yaml:2\n2 | \tb: {{ .Values.x.y }}\n  | \t             ^\n");
         assert_eq!(
-            of(&chart, "parse error at (a/charts/b/templates/x.yaml:1): unclosed action").as_deref(),
+            named(&chart, "parse error at (a/charts/b/templates/x.yaml:1): unclosed action").as_deref(),
             Some(" --> a/charts/b/templates/x.yaml:1\n1 | one\n")
         );
-        assert_eq!(of(&chart, "no place here: 1:2"), None);
+        assert_eq!(named(&chart, "no place here: 1:2"), None);
+    }
+
+    #[test]
+    fn what_a_template_made_is_shown_where_it_cannot_be_read() {
+        let place = |line, column| Place { source: "a/templates/x.yaml".into(), text: "a: 1\nb:\n\tc: é\nd: e: f\n".into(), line, column };
+        let shown = " --> made by a/templates/x.yaml\n2 | b:\n3 | \tc: é\n4 | d: e: f\n  |     ^\n";
+        assert_eq!(made(&place(4, 5)).as_deref(), Some(shown));
+        assert_eq!(made(&place(1, 0)).as_deref(), Some(" --> made by a/templates/x.yaml\n1 | a: 1\n"));
+        assert_eq!(made(&place(9, 1)), None);
     }
 }

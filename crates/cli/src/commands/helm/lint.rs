@@ -1,6 +1,6 @@
 //! `helm lint`: looks for what is wrong with charts. Main type: [`Lint`].
 
-use super::{super::files::LocalFiles, failed, kube_version, namespace, sources, values::ValueArgs};
+use super::{super::files::LocalFiles, excerpt, failed, kube_version, load, namespace, sources, values::ValueArgs};
 use crate::{
     client::{Failure as Exit, reason},
     output,
@@ -60,6 +60,18 @@ struct Linted {
     broken: Option<String>,
 }
 
+impl Linted {
+    /// The lines of templates that errors name.
+    fn excerpts(&self, path: &Path, limits: &Limits) -> Vec<String> {
+        let errors: Vec<&Finding> = self.findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
+        if errors.is_empty() {
+            return Vec::new();
+        }
+        let Ok(loaded) = load(path, limits) else { return Vec::new() };
+        errors.iter().filter_map(|finding| excerpt::named(&loaded.chart, &finding.message)).collect()
+    }
+}
+
 impl Lint {
     pub fn run(self) -> Result<(), Exit> {
         let limits = Limits::default();
@@ -69,7 +81,7 @@ impl Lint {
             self.paths.iter().for_each(|path| subcharts(&path.join("charts"), &mut paths));
         }
         let user = self.values.read(&limits).map_err(|e| failed(&e.to_string()))?;
-        let (mut text, mut bad, mut told) = (String::new(), 0, 0);
+        let (mut text, mut excerpts, mut bad, mut told) = (String::new(), String::new(), 0, 0);
         let tolerated = if self.strict { Severity::Info } else { Severity::Warning };
         for path in &paths {
             let linted = self.one(path, kube.clone(), &user, &limits);
@@ -77,6 +89,7 @@ impl Lint {
             let tells = linted.broken.is_some() || linted.findings.iter().any(|finding| finding.severity > Severity::Info);
             bad += usize::from(fails);
             told += usize::from(tells);
+            excerpts.extend(linted.excerpts(path, &limits).iter().map(|excerpt| format!("\n{excerpt}")));
             if !self.quiet || tells {
                 text.push_str(&self.report(path, &linted));
             }
@@ -84,7 +97,9 @@ impl Lint {
         output::print(&text);
         let summary = format!("{} chart(s) linted, {bad} chart(s) failed", paths.len());
         if bad > 0 {
-            return Err(failed(&summary));
+            let exit = failed(&summary);
+            eprint!("{excerpts}");
+            return Err(exit);
         }
         if !self.quiet || told > 0 {
             output::print(&format!("{summary}\n"));

@@ -225,7 +225,7 @@ impl Template {
     fn broken(&self, chart: &Chart, e: &HelmError) -> Exit {
         let hint = if e.while_rendering() && !self.print.debug { "\n\nUse --debug flag to render out invalid YAML" } else { "" };
         let exit = failed(&format!("{e}{hint}"));
-        if let Some(excerpt) = excerpt::of(chart, &e.to_string()) {
+        if let Some(excerpt) = excerpt::of(chart, e) {
             eprint!("\n{excerpt}");
         }
         exit
