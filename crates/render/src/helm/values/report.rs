@@ -5,6 +5,7 @@
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use serde_json::Value;
+use std::collections::HashMap;
 use tiphys_gocompat::text::{float, quote};
 
 /// One line an error, the reasons of a combination indented below it.
@@ -12,6 +13,35 @@ pub(super) fn lines(errors: &[ValidationError<'_>], values: &Value) -> String {
     let mut out = String::new();
     write(&tree(&errors.iter().collect::<Vec<_>>(), 0, values), 0, &mut out);
     out
+}
+
+/// In which order a schema is held against a value: what fails here is told alone.
+fn rank(kind: &Kind) -> u8 {
+    match kind {
+        Kind::Type { .. } => 0,
+        Kind::Constant { .. } => 1,
+        Kind::Enum { .. } => 2,
+        _ => 3,
+    }
+}
+
+/// The errors without those that come after one with which its schema ends.
+fn told<'a, 'b>(errors: &[&'a ValidationError<'b>]) -> Vec<&'a ValidationError<'b>> {
+    let mut ends: HashMap<String, Vec<(Vec<String>, u8)>> = HashMap::new();
+    for error in errors.iter().filter(|e| rank(e.kind()) < 3) {
+        let mut schema = segments(error);
+        schema.pop();
+        ends.entry(error.instance_path().to_string()).or_default().push((schema, rank(error.kind())));
+    }
+    let is_told = |error: &&&ValidationError<'_>| {
+        let Some(ends) = ends.get(&error.instance_path().to_string()) else { return true };
+        let path = segments(error);
+        !ends.iter().any(|(schema, end)| {
+            let own = if path.len() == schema.len() + 1 { rank(error.kind()) } else { 3 };
+            path.len() > schema.len() && path.starts_with(schema) && own > *end
+        })
+    };
+    errors.iter().filter(is_told).copied().collect()
 }
 
 struct Entry {
@@ -30,7 +60,8 @@ fn write(entries: &[Entry], depth: usize, out: &mut String) {
 /// Errors of one schema; `from` segments of their paths are behind us. What comes through one `allOf` stands below one entry.
 fn tree(errors: &[&ValidationError<'_>], from: usize, values: &Value) -> Vec<Entry> {
     let mut entries = Vec::new();
-    let mut rest = errors;
+    let errors = told(errors);
+    let mut rest = errors.as_slice();
     while let [first, ..] = rest {
         let path = segments(first);
         let same = |len: usize| rest.iter().take_while(|e| segments(e).get(..len) == path.get(..len)).count();
