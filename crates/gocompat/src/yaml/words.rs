@@ -4,12 +4,18 @@
 
 use super::YamlError;
 
+/// What is said of an anchor or an alias whose name does not end where names may end.
+const NAME: &str = "did not find expected alphabetic or numeric character";
+
 /// Parts of our messages, what go-yaml says instead, and whether its scanner does, which counts lines from 1; its parser counts from 0.
 const WORDS: &[(&str, &str, bool)] = &[
     ("mapping values are not allowed", "mapping values are not allowed in this context", true),
     ("found a tab that cannot be used", "found character that cannot start any token", true),
     ("tabs disallowed within this context", "found character that cannot start any token", true),
     ("unexpected character: `", "found character that cannot start any token", true),
+    ("while scanning an anchor or alias", NAME, true),
+    ("did not find the expected '>'", "did not find the expected '>'", true),
+    ("the handle wasn't declared", "found undefined tag handle", false),
     ("simple key expect", "could not find expected ':'", true),
     ("found unknown escape character", "found unknown escape character", true),
     ("found unexpected end of stream", "found unexpected end of stream", true),
@@ -25,8 +31,8 @@ impl YamlError {
     pub fn go_text(&self, input: &[u8]) -> String {
         if self.message.contains("found unknown anchor") {
             return match self.anchor(input) {
-                name if name.is_empty() => self.placed("did not find expected alphabetic or numeric character", self.line),
-                name => format!("unknown anchor '{name}' referenced"),
+                None => self.placed(NAME, self.line),
+                Some(name) => format!("unknown anchor '{name}' referenced"),
             };
         }
         if let Some(told) = self.braces(input) {
@@ -62,12 +68,14 @@ impl YamlError {
         Some(format!("invalid map key: map[interface {{}}]interface {{}}{{{name}:interface {{}}(nil)}}"))
     }
 
-    /// The name behind the `*` at the place of the error.
-    fn anchor(&self, input: &[u8]) -> String {
+    /// The name behind the `*` at the place of the error, unless something is behind it that go-yaml does not expect there.
+    fn anchor(&self, input: &[u8]) -> Option<String> {
         let text = String::from_utf8_lossy(input);
-        let line = text.lines().nth(self.line.saturating_sub(1)).unwrap_or_default();
-        let name = line.chars().skip(self.column.saturating_sub(1)).skip_while(|c| *c == '*');
-        name.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).collect()
+        let line = text.lines().nth(self.line.checked_sub(1)?)?;
+        let rest: String = line.chars().skip(self.column).collect();
+        let name = rest.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_')).next()?;
+        let ends = rest[name.len()..].chars().next().is_none_or(|c| c.is_whitespace() || "?:,]}%@`".contains(c));
+        (ends && !name.is_empty()).then(|| name.to_owned())
     }
 }
 
@@ -83,7 +91,18 @@ mod tests {
             ("a:\n  b: 1\n c: 2", "line 2: did not find expected key"),
             ("a: [1", "line 1: did not find expected ',' or ']'"),
             ("a: \"x\n", "line 2: found unexpected end of stream"),
-            ("a: *x.", "unknown anchor 'x' referenced"),
+            ("a: *x-y_1", "unknown anchor 'x-y_1' referenced"),
+            ("*x : 1", "unknown anchor 'x' referenced"),
+            ("a: {b: *x}", "unknown anchor 'x' referenced"),
+            ("a: *x% y", "unknown anchor 'x' referenced"),
+            ("a: *x.", "did not find expected alphabetic or numeric character"),
+            ("b: |\n  x\na: *x/y", "line 3: did not find expected alphabetic or numeric character"),
+            ("b: 1\na: {b: *x. }", "line 2: did not find expected alphabetic or numeric character"),
+            ("a: *", "did not find expected alphabetic or numeric character"),
+            ("a: **.log", "did not find expected alphabetic or numeric character"),
+            ("a: & 1", "did not find expected alphabetic or numeric character"),
+            ("a: !<x", "did not find the expected '>'"),
+            ("a: !a!b 1", "found undefined tag handle"),
         ] {
             let error = parse_document(text, &Limits::default(), Duplicates::LastWins).expect_err(text);
             assert_eq!(error.go_text(text.as_bytes()), want);
