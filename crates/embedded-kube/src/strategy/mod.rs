@@ -258,10 +258,11 @@ pub fn prepare_update(
     match resource.table.as_str() {
         CRD_TABLE => definition::prepare_update(old, new),
         "/namespaces" => {
-            let finalizers = old.pointer("/spec/finalizers").cloned();
-            if let Some(finalizers) = finalizers {
-                map_entry(&mut new.0, "spec").insert("finalizers".into(), finalizers);
-            }
+            let spec = map_entry(&mut new.0, "spec");
+            match old.pointer("/spec/finalizers") {
+                Some(finalizers) => spec.insert("finalizers".into(), finalizers.clone()),
+                None => spec.remove("finalizers"),
+            };
         }
         "/services" => service::allocate(registry, new, Some(old), dry_run)?,
         "discovery.k8s.io/endpointslices" => drop_topology(Some(old), new),
