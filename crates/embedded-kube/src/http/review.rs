@@ -27,7 +27,8 @@ pub async fn answer(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let (mut object, findings) = body::read_object(&call.resource.kind, &call.parts.headers, &bytes)?;
     options.findings = findings;
     meta::check_scope(&call.resource, &call.namespace, &mut object)?;
-    let warnings = strategy::check_fields(&call.resource, &mut object, &options)?;
+    let mut warnings = strategy::check_fields(&call.resource, &mut object, &options)?;
+    warnings.extend(meta::distinct_owners(&mut object));
     object.0.remove("status");
     for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object.metadata_mut().remove(field);
