@@ -4,13 +4,14 @@ use super::{Call, Query, body, bytes_response, negotiate, with_warnings, write};
 use crate::registry::{DeleteOptions, Part, WriteOptions, meta};
 use crate::status::{Cause, Status};
 use crate::strategy;
+use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
 use axum::body::Body;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_apimachinery::object::map_entry;
 use tiphys_apimachinery::selector::LabelSelector;
-use tiphys_apimachinery::{Gvr, Object};
+use tiphys_apimachinery::{Gvk, Gvr, Object};
 
 /// How many evicted pods a budget waits for at most.
 const MAX_DISRUPTED: usize = 2_000;
@@ -34,25 +35,48 @@ fn budgets() -> Gvr {
 
 /// A delete that the pod's disruption budget has to allow.
 pub async fn evict(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
-    let dry_run = call.query.dry_run();
+    let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
-    let (request, _) = body::read_object("Eviction", &call.parts.headers, &bytes)?;
+    let (mut request, findings) = body::read_object("Eviction", &call.parts.headers, &bytes)?;
+    options.findings = findings;
+    let resource = call.spoken()?;
+    if request.gvk() == Gvk::new("policy", "v1beta1", "Eviction") {
+        request.0.insert("apiVersion".into(), resource.api_version().into());
+    }
+    meta::check_type(&resource, &mut request)?;
+    let mut warnings = strategy::check_fields(&resource, &mut request, &options)?;
+    let answer = evicted(call, &request, &options, &mut warnings).await.map_err(|status| status.warned(&warnings))?;
+    Ok(with_warnings(answer, &warnings))
+}
+
+async fn evicted(call: &Call<'_>, request: &Object, written: &WriteOptions, warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
     if request.name() != call.name() {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
-    let mut options: DeleteOptions = Query::default().delete_options(request.0.get("deleteOptions"))?;
-    options.dry_run |= dry_run;
+    let asked = request.pointer("/deleteOptions/dryRun").and_then(Value::as_array);
+    let dry_run = written.dry_run || asked.is_some_and(|list| !list.is_empty());
+    warnings.extend(judged(call, "eviction", request, written)?);
     let pod = call.registry().get(&pods(), &call.namespace, call.name())?;
     let counts = !matches!(pod.str_at("/status/phase"), "Succeeded" | "Failed" | "Pending") && pod.deletion_timestamp().is_none();
     if counts {
-        permit(call, &pod, options.dry_run)?;
+        permit(call, &pod, dry_run)?;
     }
+    let mut options: DeleteOptions = Query::default().delete_options(request.0.get("deleteOptions"))?;
+    options.dry_run = dry_run;
     if !options.dry_run {
         mark(call, &pod)?;
     }
     let deleted = call.registry().delete(&pods(), &call.namespace, call.name(), &options)?;
     call.registry().durable(deleted.revision).await?;
     Ok(created())
+}
+
+/// What policies and webhooks have to say of something that is asked for under a name, and not kept; gives warnings.
+pub fn judged(call: &Call<'_>, subresource: &str, asked: &Object, options: &WriteOptions) -> Result<Vec<String>, Status> {
+    let by = (options.dry_run, &options.sender);
+    let name = if call.name().is_empty() { asked.name() } else { call.name() };
+    let request = Request::new(call.registry(), &call.resource, Operation::Create, (&call.namespace, name), by).of(subresource);
+    admission::check(&request, Objects { new: Some(asked), old: None }, Answers::default())
 }
 
 /// Asks the budget of the pod, and takes one disruption from it.
@@ -171,13 +195,18 @@ pub async fn bind(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Sta
     let alone = call.resource.is("", "bindings");
     let resource = if alone { (*call.resource).clone() } else { call.spoken()? };
     meta::check_type(&resource, &mut binding)?;
-    let warnings = strategy::check_fields(&resource, &mut binding, &options)?;
+    let mut warnings = strategy::check_fields(&resource, &mut binding, &options)?;
     meta::check_namespace(&resource, &call.namespace, &mut binding).map_err(|status| status.warned(&warnings))?;
-    let answer = bound(call, &binding, alone, &options).await.map_err(|status| status.warned(&warnings))?;
+    let answer = bound(call, &binding, (alone, &options), &mut warnings).await.map_err(|status| status.warned(&warnings))?;
     Ok(with_warnings(answer, &warnings))
 }
 
-async fn bound(call: &Call<'_>, binding: &Object, alone: bool, options: &WriteOptions) -> Result<Response<Body>, Status> {
+async fn bound(
+    call: &Call<'_>,
+    binding: &Object,
+    (alone, options): (bool, &WriteOptions),
+    warnings: &mut Vec<String>,
+) -> Result<Response<Body>, Status> {
     let name = if alone { binding.name().to_owned() } else { call.name().to_owned() };
     if !binding.name().is_empty() && binding.name() != name {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
@@ -202,7 +231,10 @@ async fn bound(call: &Call<'_>, binding: &Object, alone: bool, options: &WriteOp
     if !problems.is_empty() {
         return Err(Status::bad_request(format!("Name parameter invalid: {name:?}: {}", problems.join(";"))));
     }
+    warnings.extend(judged(call, if alone { "" } else { "binding" }, binding, options)?);
     let mut pod = (*call.registry().get(&pods(), &call.namespace, &name)?).clone();
+    let resource = call.registry().resource(&pods())?;
+    meta::check_uid(&resource, binding, pod.uid(), options.dry_run)?;
     let refuse = |why: String| Err(Status::conflict("", "pods/binding", &name, &why));
     if pod.deletion_timestamp().is_some() {
         return refuse(format!("pod {name} is being deleted, cannot be assigned to a host"));
@@ -218,6 +250,8 @@ async fn bound(call: &Call<'_>, binding: &Object, alone: bool, options: &WriteOp
     for (key, value) in binding.annotations() {
         pod.set_annotation(&key, &value);
     }
+    let labels = map_entry(pod.metadata_mut(), "labels");
+    labels.extend(binding.labels().into_iter().map(|(key, value)| (key, value.into())));
     let now = meta::timestamp(call.registry().now());
     set_condition(&mut pod, json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}));
     let written = call.registry().update_part(&pods(), &call.namespace, pod, Part::Binding, options)?;

@@ -26,7 +26,7 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     options.findings = findings;
     let resource = call.spoken()?;
     meta::check_scope(&resource, &call.namespace, &mut request)?;
-    let warnings = strategy::check_fields(&resource, &mut request, &options)?;
+    let mut warnings = strategy::check_fields(&resource, &mut request, &options)?;
     if !request.name().is_empty() && request.name() != call.name() {
         let cause = Cause::invalid("metadata.name", &request.name().into(), "must match the service account name if specified");
         return Err(Status::invalid(GROUP, KIND, call.name(), vec![cause]));
@@ -42,6 +42,10 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     }
     let seconds = request.i64_at("/spec/expirationSeconds").unwrap_or(DEFAULT_SECONDS);
     check_seconds(seconds)?;
+    let mut named = request.clone();
+    named.metadata_mut().insert("name".into(), call.name().into());
+    named.metadata_mut().insert("namespace".into(), call.namespace.clone().into());
+    warnings.extend(super::pod_requests::judged(call, "token", &named, &options)?);
     let account = Ref { name: call.name().to_owned(), uid: account.meta.uid.clone() };
     let mut bound = Bound { namespace: call.namespace.clone(), serviceaccount: account.clone(), ..Bound::default() };
     if let Some(to) = request.pointer("/spec/boundObjectRef").filter(|r| !r.is_null()) {
