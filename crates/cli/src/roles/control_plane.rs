@@ -63,7 +63,7 @@ pub async fn run(args: ControlPlaneArgs) -> anyhow::Result<()> {
     let tls = if args.insecure { Tls::Off } else { tls_of(&plane) };
     let shutdown = CancellationToken::new();
     let server = plane.server(!args.insecure, &args.rootpath);
-    let (stop, controller) = (shutdown.clone(), plane.controller(args.status_processors));
+    let (stop, controller) = (shutdown.clone(), plane.controller(args.status_processors, None));
     let controller = tokio::spawn(application::run(controller, stop));
     let stop = shutdown.clone();
     let api = tokio::spawn(async move { server.serve(listener, tls, stop).await });

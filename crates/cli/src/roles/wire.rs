@@ -3,7 +3,7 @@
 use super::page;
 use std::{path::PathBuf, sync::Arc};
 use tiphys_cluster::{AppStates, Cluster, Records, RecordsOptions, clusters::Clusters};
-use tiphys_controllers::application;
+use tiphys_controllers::application::{self, Sharding};
 use tiphys_repo::{RepoOptions, Repos};
 use tiphys_server::{
     Deps, Options, Server, VersionInfo,
@@ -42,14 +42,15 @@ impl ControlPlane {
         })
     }
 
-    /// What the Application controller works with.
-    pub fn controller(&self, workers: usize) -> application::Dependencies {
+    /// What the Application controller works with; `sharding` is for those that have replicas.
+    pub fn controller(&self, workers: usize, sharding: Option<Sharding>) -> application::Dependencies {
         application::Dependencies {
             records: self.records.clone(),
             clusters: self.clusters.clone(),
             repos: self.repos.clone(),
             states: self.states.clone(),
             workers,
+            sharding,
             clock: Arc::new(jiff::Timestamp::now),
         }
     }

@@ -38,6 +38,8 @@ pub struct TlsClientConfig {
 #[derive(Clone, Default)]
 pub struct ClusterSecret {
     pub secret_name: String,
+    /// The Secret's own.
+    pub uid: String,
     pub name: String,
     pub server: String,
     pub namespaces: Vec<String>,
@@ -80,6 +82,7 @@ impl ClusterSecret {
         };
         Ok(Self {
             secret_name: secret.name().to_owned(),
+            uid: secret.uid().to_owned(),
             name,
             server: server.trim_end_matches('/').to_owned(),
             namespaces: namespaces.split(',').map(str::trim).filter(|n| !n.is_empty()).map(str::to_owned).collect(),

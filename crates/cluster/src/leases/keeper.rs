@@ -58,7 +58,7 @@ impl Keeper {
         // Replicas that began together do not go on so.
         let mut pause = self.options.pause().mul_f64(rand::random_range(0.8..1.0));
         if let Err(error) = self.read().await {
-            tracing::warn!(%error, "the leases cannot be read; trying again");
+            tracing::warn!(%error, "the leases cannot be read, without which nothing is synced; trying again");
             return pause;
         }
         let now = Instant::now();

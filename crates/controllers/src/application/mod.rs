@@ -16,6 +16,7 @@ mod refresh;
 mod results;
 mod retry;
 mod rollback;
+mod shards;
 mod sources;
 mod start;
 mod status;
@@ -26,6 +27,8 @@ use crate::runtime::{Clock, Queue};
 use pass::Pass;
 use rand::Rng;
 use refresh::{Level, Reason};
+pub use shards::Sharding;
+use shards::{Shards, Turn};
 use sources::Desired;
 use std::{
     collections::HashMap,
@@ -64,6 +67,8 @@ pub struct Dependencies {
     pub states: AppStates,
     /// Applications looked at at once.
     pub workers: usize,
+    /// `None`: there is no other replica.
+    pub sharding: Option<Sharding>,
     pub clock: Clock,
 }
 
@@ -73,6 +78,7 @@ pub struct Controller {
     clusters: Clusters,
     repos: Repos,
     states: AppStates,
+    shards: Option<Shards>,
     events: Events,
     clock: Clock,
     queue: Queue<AppKey, Reason>,
@@ -116,15 +122,16 @@ impl Memo {
     }
 }
 
-/// Runs until cancelled; what is in hand is finished first.
+/// Runs until cancelled; what is in hand is finished first, then leases are given back.
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     let workers = dependencies.workers.max(1);
-    let Dependencies { records, clusters, repos, states, clock, .. } = dependencies;
+    let Dependencies { records, clusters, repos, states, sharding, clock, .. } = dependencies;
+    let shards = sharding.map(|sharding| Shards::new(sharding, &records));
     let events = records.events("argocd-application-controller");
     let (queue, memos) = (Queue::default(), Mutex::default());
-    let controller = Arc::new(Controller { records, clusters, repos, states, events, clock, queue, memos });
+    let controller = Arc::new(Controller { records, clusters, repos, states, shards, events, clock, queue, memos });
     let mut tasks = JoinSet::new();
-    for feed in [Feed::Applications, Feed::Projects, Feed::Clusters, Feed::Settings] {
+    for feed in [Feed::Applications, Feed::Projects, Feed::Clusters, Feed::Settings, Feed::Shards] {
         let (controller, shutdown) = (controller.clone(), shutdown.clone());
         tasks.spawn(async move {
             tokio::select! { () = shutdown.cancelled() => {}, () = controller.follow(feed) => {} }
@@ -142,6 +149,9 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     shutdown.cancelled().await;
     controller.queue.close();
     while tasks.join_next().await.is_some() {}
+    if let Some(shards) = &controller.shards {
+        shards.release().await;
+    }
 }
 
 /// Where reasons come from.
@@ -151,6 +161,7 @@ enum Feed {
     Projects,
     Clusters,
     Settings,
+    Shards,
 }
 
 impl Controller {
@@ -170,6 +181,7 @@ impl Controller {
                 }
             }
             Feed::Clusters => self.follow_clusters().await,
+            Feed::Shards => self.follow_shards().await,
         }
     }
 
@@ -234,11 +246,26 @@ impl Controller {
         if record.object.annotation(tiphys_api::constants::SKIP_RECONCILE) == Some("true") {
             return;
         }
-        let mut memo = self.memos().remove(key).unwrap_or_default();
-        let result = match Pass::new(self, key, &mut memo, record) {
-            Ok(pass) => pass.run(reason).await,
-            Err(e) => Err(e),
+        let Turn::Ours(fence) = self.turn(&record) else {
+            self.leave(key);
+            return;
         };
+        let mut memo = self.memos().remove(key).unwrap_or_default();
+        let pass = async {
+            match Pass::new(self, key, &mut memo, record) {
+                Ok(pass) => pass.run(reason).await,
+                Err(e) => Err(e),
+            }
+        };
+        let result = match fence.clone() {
+            Some(fence) => fence.scope(pass).await,
+            None => pass.await,
+        };
+        if fence.is_some_and(|fence| !fence.is_open()) {
+            // What it came to may be wrong, and is another's now; if it is ours again it is begun anew.
+            self.leave(key);
+            return;
+        }
         match result {
             Ok(again) => {
                 memo.failures = 0;
@@ -267,9 +294,14 @@ impl Controller {
         (self.clock)()
     }
 
-    fn gone(&self, key: &AppKey) {
+    /// Another replica looks after it.
+    fn leave(&self, key: &AppKey) {
         self.memos().remove(key);
         self.states.remove(key);
+    }
+
+    fn gone(&self, key: &AppKey) {
+        self.leave(key);
         let instance = key.instance(&self.records.namespace);
         self.clusters.list().iter().for_each(|c| c.cache.forget(&instance));
     }

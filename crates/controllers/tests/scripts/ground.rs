@@ -105,6 +105,7 @@ impl Ground {
             repos: Repos::with_options(repositories.path(), RepoOptions { allow_local: true, ..RepoOptions::default() }),
             states: states.clone(),
             workers: 8,
+            sharding: None,
             clock: now.clone(),
         };
         let stop = CancellationToken::new();

@@ -75,7 +75,7 @@ async fn start(args: &UpArgs) -> anyhow::Result<Running> {
     let tls = if args.tls { Tls::SelfSigned(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]) } else { Tls::Off };
     let scheme = if args.tls { "https" } else { "http" };
     let url = format!("{scheme}://{}", listener.local_addr()?);
-    let (server, controller) = (plane.server(args.tls, ""), plane.controller(WORKERS));
+    let (server, controller) = (plane.server(args.tls, ""), plane.controller(WORKERS, None));
     let mut tasks = JoinSet::new();
     let stop = shutdown.clone();
     tasks.spawn(async move { server.serve(listener, tls, stop).await.context("the API server ended") });

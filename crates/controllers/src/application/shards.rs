@@ -1,0 +1,148 @@
+//! Which Applications are this replica's: those whose destination is in a shard that it holds the lease of.
+//!
+//! Main type: [`Shards`]. Replicas may learn of a new cluster at different moments and then, for that long, both count it as theirs; the
+//! resourceVersion of the Application's record lets only one of them go on.
+
+use super::{Controller, next};
+use crate::sharding::{Distribution, Member, Method};
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+use tiphys_api::{Application, constants::IN_CLUSTER};
+use tiphys_cluster::{
+    leases::{Fence, Leases},
+    records::{Record, RecordChange, Records},
+};
+use tiphys_engine::spec;
+use tokio::time::{Instant, sleep_until};
+
+/// Applications come and go in numbers; clusters are spread anew after so many of them.
+const SETTLE: Duration = Duration::from_secs(1);
+/// The shard of Applications whose destination there is not.
+const NOWHERE: usize = 0;
+
+/// How replicas share the work.
+#[derive(Clone)]
+pub struct Sharding {
+    pub leases: Arc<Leases>,
+    pub method: Method,
+}
+
+/// The clusters' shards as they are now, and the leases of this replica.
+pub(super) struct Shards {
+    sharding: Sharding,
+    distribution: RwLock<Arc<Distribution>>,
+}
+
+/// Whose an Application is.
+pub(super) enum Turn {
+    /// Ours; to be written under the fence, if there are other replicas.
+    Ours(Option<Fence>),
+    Others,
+}
+
+impl Shards {
+    pub fn new(sharding: Sharding, records: &Records) -> Self {
+        let distribution = RwLock::new(Arc::new(distribution(&sharding, records)));
+        Self { sharding, distribution }
+    }
+
+    pub async fn release(&self) {
+        self.sharding.leases.release().await;
+    }
+
+    fn distribution(&self) -> Arc<Distribution> {
+        self.distribution.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Spreads the clusters anew; says whether any moved.
+    fn spread(&self, records: &Records) -> bool {
+        let new = distribution(&self.sharding, records);
+        let moved = *self.distribution() != new;
+        if moved {
+            *self.distribution.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        }
+        moved
+    }
+}
+
+fn distribution(sharding: &Sharding, records: &Records) -> Distribution {
+    let settings = records.settings();
+    let secrets = settings.clusters.iter();
+    let mut members: Vec<Member> = secrets.map(|c| Member { id: c.uid.clone(), server: c.server.clone(), shard: c.shard }).collect();
+    match (settings.in_cluster_enabled(), members.iter().position(|m| m.server == IN_CLUSTER)) {
+        (true, None) => members.push(Member { server: IN_CLUSTER.to_owned(), ..Member::default() }),
+        (false, Some(own)) => drop(members.remove(own)),
+        _ => {}
+    }
+    let mut applications = HashMap::new();
+    if sharding.method == Method::ConsistentHashing {
+        for app in records.applications.list() {
+            *applications.entry(destination(&app).to_owned()).or_default() += 1;
+        }
+    }
+    Distribution::new(sharding.method, sharding.leases.count(), &members, &applications)
+}
+
+fn destination(app: &Record<Application>) -> &str {
+    app.object.str_at("/spec/destination/server")
+}
+
+/// Whether a change is one of the number of Applications of a cluster.
+fn counts(change: Option<&RecordChange<Application>>) -> bool {
+    let Some(change) = change else { return true };
+    let before = change.before.as_ref().map(|b| destination(b));
+    change.deed == tiphys_cluster::Deed::Deleted || before != Some(destination(&change.record))
+}
+
+impl Controller {
+    /// Whose turn an Application is.
+    pub(super) fn turn(&self, record: &Record<Application>) -> Turn {
+        let Some(shards) = &self.shards else { return Turn::Ours(None) };
+        let named = record.value().ok().and_then(|app| spec::destination(&app.spec.destination, &self.destinations()).ok());
+        let shard = match named {
+            // One that is not spread yet is looked at when it is.
+            Some(destination) => shards.distribution().shard(&destination.server),
+            None => Some(NOWHERE),
+        };
+        let fence = shard.and_then(|shard| shards.sharding.leases.fence(shard));
+        fence.map_or(Turn::Others, |fence| Turn::Ours(Some(fence)))
+    }
+
+    /// Looks at everything when a lease or a cluster came or went.
+    pub(super) async fn follow_shards(&self) {
+        let Some(shards) = &self.shards else { return };
+        let mut leases = shards.sharding.leases.changes();
+        let mut settings = self.records.watch_settings();
+        let mut applications = self.records.applications.changes();
+        let mut due: Option<Instant> = None;
+        loop {
+            let settled = async {
+                match due {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let look = tokio::select! {
+                Ok(()) = leases.changed() => true,
+                Ok(()) = settings.changed() => shards.spread(&self.records),
+                Some(change) = next(&mut applications), if shards.sharding.method == Method::ConsistentHashing => {
+                    if due.is_none() && counts(change.as_deref()) {
+                        due = Some(Instant::now() + SETTLE);
+                    }
+                    false
+                }
+                () = settled => {
+                    due = None;
+                    shards.spread(&self.records)
+                }
+                else => return,
+            };
+            if look {
+                self.add_all(super::Reason::LOOK);
+            }
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Several replicas of the controller on the embedded API server: who works on what, one that dies, one that wakes up late.
+//!
+//! Time is real, because clusters are reached through sockets and a process that is paused knows nothing of tokio's time.
+
+use http::{Method, Request};
+use kube::client::Body;
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tiphys_cluster::{
+    AppStates, Cluster, Records, RecordsOptions,
+    clusters::Clusters,
+    leases::{LeaseOptions, Leases},
+    request::{Call, JSON, MERGE_PATCH},
+};
+use tiphys_controllers::{
+    application::{self, Dependencies, Sharding},
+    sharding::Method as Sharded,
+};
+use tiphys_embedded_kube::{EmbeddedKube, Options};
+use tiphys_gocompat::yaml;
+use tiphys_repo::{RepoOptions, Repos};
+use tiphys_testkit::Repo;
+use tokio::{
+    net::TcpListener,
+    runtime::{Builder, Handle},
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+const NAMESPACE: &str = "argocd";
+const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+const TOKEN: &str = "a-token-of-the-test";
+const LEASE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(60);
+const CRDS: [&str; 2] =
+    [include_str!("../../../deploy/crds/application-crd.yaml"), include_str!("../../../deploy/crds/appproject-crd.yaml")];
+
+/// Requests other than for leases that may change something: method and path.
+type Writes = Arc<Mutex<Vec<String>>>;
+
+/// An API server that is known as three clusters, and a repository with a folder for each Application.
+struct Ground {
+    kube: EmbeddedKube,
+    cluster: Cluster,
+    repo: Repo,
+    servers: [String; 3],
+}
+
+struct Replica {
+    writes: Writes,
+    leases: Arc<Leases>,
+    controller: JoinHandle<()>,
+}
+
+impl Ground {
+    async fn new() -> Self {
+        let options = Options { admin_token: Some(TOKEN.to_owned()), ..Options::default() };
+        let kube = EmbeddedKube::start(options).await.expect("the embedded server starts");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("bound").port();
+        kube.serve(listener);
+        let own = "https://kubernetes.default.svc";
+        let cluster = Cluster::connect_in_process(kube.router(), own).await.expect("it answers");
+        let servers = [own.to_owned(), format!("https://127.0.0.1:{port}"), format!("https://localhost:{port}")];
+        let ground = Self { kube, cluster, repo: Repo::new(), servers };
+        ground.prepare().await;
+        ground
+    }
+
+    async fn prepare(&self) {
+        for text in CRDS {
+            let crd = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins).expect("our own file");
+            self.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).await;
+        }
+        self.create("/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})).await;
+        let config = json!({"bearerToken": TOKEN, "tlsClientConfig": {"insecure": true}}).to_string();
+        for (number, server) in self.servers.iter().enumerate().skip(1) {
+            let labels = json!({"argocd.argoproj.io/secret-type": "cluster"});
+            let data = json!({"name": format!("c{number}"), "server": server, "config": config});
+            let metadata = json!({"name": format!("cluster-{number}"), "labels": labels});
+            let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data});
+            self.create(&format!("/api/v1/namespaces/{NAMESPACE}/secrets"), &secret).await;
+        }
+        let project = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"},
+            "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}
+        });
+        self.create("/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects", &project).await;
+    }
+
+    async fn send(&self, method: Method, path: &str, body: &Value) -> Value {
+        let content_type = if method == Method::PATCH { MERGE_PATCH } else { JSON };
+        let call = Call::new(method, path).with_body(content_type, body.to_string());
+        self.cluster.http().json(&call).await.unwrap_or_else(|e| panic!("{path}: {e}"))
+    }
+
+    async fn create(&self, path: &str, object: &Value) {
+        let call = Call::new(Method::POST, path).with_body(JSON, object.to_string());
+        let began = Instant::now();
+        while let Err(e) = self.cluster.http().json::<Value>(&call).await {
+            assert!(e.is_not_found() && began.elapsed() < PATIENCE, "{path}: {e}");
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Creates an Application that is synced by itself to a cluster.
+    async fn application(&self, name: &str, server: &str) {
+        let map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  value: first\n");
+        self.repo.commit(&[(&format!("{name}/map.yaml"), &map)], &[]);
+        let app = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name},
+            "spec": {
+                "project": "default", "source": {"repoURL": self.repo.url(), "path": name, "targetRevision": "HEAD"},
+                "destination": {"server": server, "namespace": "default"}, "syncPolicy": {"automated": {"prune": true}}
+            }
+        });
+        self.create(APPS, &app).await;
+    }
+
+    /// Asks for a comparison with what Git has now.
+    async fn refresh(&self, name: &str) {
+        let patch = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
+        self.send(Method::PATCH, &format!("{APPS}/{name}"), &patch).await;
+    }
+
+    /// Waits until so many syncs of each are over; a moment later there must not be more.
+    async fn synced(&self, names: &[&str], times: usize) {
+        let counts = async || {
+            let mut counts = BTreeMap::new();
+            for name in names {
+                let app: Value = self.cluster.http().json(&Call::get(format!("{APPS}/{name}"))).await.expect("it is there");
+                let done = app["status"]["sync"]["status"] == "Synced" && app.get("operation").is_none();
+                counts.insert(*name, if done { app["status"]["history"].as_array().map_or(0, Vec::len) } else { 0 });
+            }
+            counts
+        };
+        let began = Instant::now();
+        loop {
+            let now = counts().await;
+            if now.values().all(|n| *n >= times) {
+                break;
+            }
+            assert!(began.elapsed() < PATIENCE, "not all were synced {times} times: {now:?}");
+            sleep(Duration::from_millis(50)).await;
+        }
+        sleep(Duration::from_millis(500)).await;
+        let now = counts().await;
+        assert!(now.values().all(|n| *n == times), "some were synced more often than {times} times: {now:?}");
+    }
+
+    /// Starts a replica in a runtime. It writes down what it writes.
+    async fn replica(&self, runtime: &Handle, name: &str, count: usize) -> Replica {
+        let (writes, router) = (Writes::default(), self.kube.router());
+        let log = writes.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (path, method) = (request.uri().path().to_owned(), request.method().clone());
+            if method != Method::GET && !path.contains("/leases") {
+                log.lock().expect("no panic").push(format!("{method} {path}"));
+            }
+            router.clone().oneshot(request)
+        });
+        let options = LeaseOptions {
+            namespace: NAMESPACE.to_owned(),
+            group: "controller".to_owned(),
+            identity: name.to_owned(),
+            count,
+            partition: format!("{count}.round-robin"),
+            preferred: None,
+            pinned: false,
+            duration: LEASE,
+            clock: Arc::new(jiff::Timestamp::now),
+        };
+        let server = self.servers[0].clone();
+        let started = runtime.spawn(async move {
+            let cluster = Cluster::connect_in_process(service, &server).await.expect("it answers");
+            let records = Records::start(cluster.clone(), RecordsOptions::new(NAMESPACE));
+            records.wait_ready().await.expect("our own records can be read");
+            let leases = Arc::new(Leases::start(&cluster, options));
+            let folder = tempfile::TempDir::new().expect("a temporary folder");
+            let repos = Repos::with_options(folder.path(), RepoOptions { allow_local: true, ..RepoOptions::default() });
+            let sharding = Some(Sharding { leases: leases.clone(), method: Sharded::RoundRobin });
+            let clusters = Clusters::new(cluster, records.clone());
+            let clock = Arc::new(jiff::Timestamp::now);
+            let dependencies = Dependencies { records, clusters, repos, states: AppStates::new(), workers: 4, sharding, clock };
+            let controller = tokio::spawn(async move {
+                application::run(dependencies, CancellationToken::new()).await;
+                drop(folder);
+            });
+            (leases, controller)
+        });
+        let (leases, controller) = started.await.expect("it starts");
+        Replica { writes, leases, controller }
+    }
+}
+
+impl Replica {
+    fn holds(&self) -> Vec<usize> {
+        (0..self.leases.count()).filter(|shard| self.leases.fence(*shard).is_some()).collect()
+    }
+
+    async fn until_holds(&self, number: usize) {
+        let began = Instant::now();
+        while self.holds().len() != number {
+            assert!(began.elapsed() < PATIENCE, "{:?} instead of {number}", self.holds());
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Takes what was written down.
+    fn written(&self) -> Vec<String> {
+        std::mem::take(&mut *self.writes.lock().expect("no panic"))
+    }
+
+    /// The Applications whose records it wrote.
+    fn wrote(&self) -> BTreeSet<String> {
+        self.written().iter().filter_map(|w| Some(w.strip_prefix("PATCH ")?.strip_prefix(APPS)?[1..].to_owned())).collect()
+    }
+
+    /// As with `kill -9`: nothing is finished or given back.
+    async fn kill(self) {
+        self.controller.abort();
+        let _ = self.controller.await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_works_on_the_clusters_of_its_shards_and_none_is_left_when_one_dies() {
+    let ground = Ground::new().await;
+    let here = Handle::current();
+    let mut replicas = Vec::new();
+    for name in ["one", "two", "three"] {
+        let replica = ground.replica(&here, name, 3).await;
+        replica.until_holds(1).await;
+        replicas.push(replica);
+    }
+    let names: Vec<String> = (0..12).map(|n| format!("app-{n}")).collect();
+    for (n, name) in names.iter().enumerate() {
+        ground.application(name, &ground.servers[n % 3]).await;
+    }
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    ground.synced(&all, 1).await;
+    let wrote: Vec<BTreeSet<String>> = replicas.iter().map(Replica::wrote).collect();
+    assert_eq!(wrote.iter().map(BTreeSet::len).collect::<Vec<_>>(), [4, 4, 4], "{wrote:?}");
+    let of_shard = |shard: usize| replicas.iter().position(|r| r.holds() == [shard]).expect("it is held");
+    assert!(wrote[of_shard(0)].contains("app-0"), "the own cluster comes first: {wrote:?}");
+    let victim = wrote[1].first().expect("four").clone();
+    let dead = replicas.remove(1);
+    dead.kill().await;
+    ground.repo.commit(&[(&format!("{victim}/map.yaml"), &format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {victim}\n"))], &[]);
+    ground.refresh(&victim).await;
+    ground.synced(&[&victim], 2).await;
+    let rest: Vec<&str> = all.iter().copied().filter(|name| *name != victim).collect();
+    ground.synced(&rest, 1).await;
+    assert_eq!(replicas.iter().map(|r| r.holds().len()).sum::<usize>(), 3);
+    ground.kube.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_wakes_up_late_writes_nothing() {
+    let ground = Ground::new().await;
+    // A process of its own, as far as time goes: one thread, which can be put to sleep with all that it does.
+    let (give, take) = std::sync::mpsc::channel();
+    let process = std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        give.send(runtime.handle().clone()).expect("somebody waits for it");
+        runtime.block_on(std::future::pending::<()>());
+    });
+    let handle = take.recv().expect("it is made");
+    let sleeper = ground.replica(&handle, "sleeper", 1).await;
+    sleeper.until_holds(1).await;
+    let standby = ground.replica(&Handle::current(), "standby", 1).await;
+    for n in 0..4 {
+        ground.application(&format!("app-{n}"), &ground.servers[0]).await;
+    }
+    let names = ["app-0", "app-1", "app-2", "app-3"];
+    ground.synced(&names, 1).await;
+    assert_eq!((sleeper.wrote().len(), standby.written()), (4, Vec::new()));
+    // It is put to sleep while it works.
+    for name in names {
+        ground.repo.commit(&[(&format!("{name}/map.yaml"), &format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n"))], &[]);
+    }
+    for name in names {
+        ground.refresh(name).await;
+    }
+    handle.spawn(async { std::thread::sleep(3 * LEASE) });
+    sleep(Duration::from_millis(100)).await;
+    sleeper.written();
+    standby.until_holds(1).await;
+    ground.synced(&names, 2).await;
+    for name in names {
+        ground.refresh(name).await;
+    }
+    sleep(4 * LEASE).await;
+    assert_eq!(sleeper.written(), Vec::<String>::new(), "its lease was another's when it woke up");
+    assert_eq!((sleeper.holds(), standby.holds()), (vec![], vec![0]));
+    ground.synced(&names, 2).await;
+    assert!(!process.is_finished());
+    ground.kube.shutdown().await;
+}
