@@ -1,6 +1,6 @@
 //! `tiphys control-plane`: controller, API and page in one process, for a cluster; what `tiphys up` does without its demonstration.
 
-use super::{up::bootstrap, wire::ControlPlane};
+use super::{replicas::ReplicaArgs, up::bootstrap, wire::ControlPlane};
 use anyhow::Context;
 use clap::Args;
 use std::{net::IpAddr, os::unix::fs::DirBuilderExt, path::PathBuf};
@@ -37,6 +37,8 @@ pub struct ControlPlaneArgs {
     /// Applications looked at at once
     #[arg(long, default_value_t = 20, env = "ARGOCD_APPLICATION_CONTROLLER_STATUS_PROCESSORS")]
     status_processors: usize,
+    #[command(flatten)]
+    replicas: ReplicaArgs,
     /// Folder for copies of repositories [default: a new one in the temporary folder]
     #[arg(long, value_name = "DIR")]
     repositories: Option<PathBuf>,
@@ -57,13 +59,14 @@ pub async fn run(args: ControlPlaneArgs) -> anyhow::Result<()> {
         println!("The password of admin is in Secret {}: tiphys admin initial-password -n {}", bootstrap::INITIAL_PASSWORD, args.namespace);
     }
     let plane = ControlPlane::start(cluster, &args.namespace, repositories(&args)?, false).await?;
+    let sharding = args.replicas.start(&plane.records.cluster, &args.namespace)?;
     let listener = TcpListener::bind((args.address, args.port))
         .await
         .with_context(|| format!("port {} cannot be opened; choose another with --port", args.port))?;
     let tls = if args.insecure { Tls::Off } else { tls_of(&plane) };
     let shutdown = CancellationToken::new();
     let server = plane.server(!args.insecure, &args.rootpath);
-    let (stop, controller) = (shutdown.clone(), plane.controller(args.status_processors, None));
+    let (stop, controller) = (shutdown.clone(), plane.controller(args.status_processors, Some(sharding)));
     let controller = tokio::spawn(application::run(controller, stop));
     let stop = shutdown.clone();
     let api = tokio::spawn(async move { server.serve(listener, tls, stop).await });

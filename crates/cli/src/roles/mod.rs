@@ -2,5 +2,6 @@
 
 pub mod control_plane;
 mod page;
+mod replicas;
 pub mod up;
 pub mod wire;
