@@ -280,8 +280,8 @@ impl Registry {
             meta::check_patched_identity(&resource, &old, &mut new).map_err(|status| status.warned(&warnings))?;
             if !new.uid().is_empty() && new.uid() != old.uid() {
                 let cause = Cause::invalid("metadata.uid", &new.uid().into(), "field is immutable");
-                // Found once as metadata, and once more as that of the kind, except for one that does not look.
-                let twice = !resource.is("storage.k8s.io", "volumeattachments");
+                // Found once as metadata, and once more as that of the kind, except for two that do not look.
+                let twice = !matches!(resource.table.as_str(), "storage.k8s.io/volumeattachments" | "policy/poddisruptionbudgets");
                 let mut causes = vec![cause; 1 + usize::from(twice)];
                 new.metadata_mut().insert("uid".into(), old.uid().into());
                 let only_looked_at = WriteOptions { dry_run: true, ..options.clone() };
