@@ -1,5 +1,6 @@
 //! From parser events to one JSON value: anchors, merge keys, tags and limits.
 
+use super::everyday;
 use super::repair::repair;
 use super::resolve::{self, Scalar};
 use super::{Chunk, Duplicates, Limits, YamlError};
@@ -12,6 +13,13 @@ const YAML_TAGS: &str = "tag:yaml.org,2002:";
 
 /// Builds the first document of a chunk. Returns it with the line of the input where its content starts.
 pub(super) fn document(chunk: &Chunk<'_>, budget: &mut Limits, duplicates: Duplicates) -> Result<(Value, usize), YamlError> {
+    let Some(found) = everyday::read(&chunk.text, budget, duplicates) else { return scanned(chunk, budget, duplicates) };
+    budget.nodes = budget.nodes.saturating_sub(found.nodes);
+    Ok((found.value, chunk.line.saturating_sub(1) + found.first_line))
+}
+
+/// The same by the whole grammar.
+pub(super) fn scanned(chunk: &Chunk<'_>, budget: &mut Limits, duplicates: Duplicates) -> Result<(Value, usize), YamlError> {
     let mut text = Cow::Borrowed(chunk.text.as_ref());
     let mut reread = 0;
     loop {
@@ -400,7 +408,7 @@ fn depth_of(value: &Value) -> usize {
 }
 
 /// The number that Go prints for a float in JSON: whole numbers below 1e21 come out without a fraction.
-fn json_number(float: f64) -> Option<Value> {
+pub(super) fn json_number(float: f64) -> Option<Value> {
     if float.fract() == 0.0
         && float.abs() < 1e19
         && let Ok(whole) = format!("{float}").parse::<i64>()

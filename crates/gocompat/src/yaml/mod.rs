@@ -6,6 +6,7 @@
 
 mod build;
 mod emit;
+mod everyday;
 mod repair;
 mod resolve;
 mod split;
