@@ -2,11 +2,10 @@
 //!
 //! Main type: [`Constraints`].
 
+use super::scan::{self, Found};
 use super::{Version, check};
 use crate::text::quote;
-use regex::Regex;
 use std::fmt;
-use std::sync::LazyLock;
 
 /// Longest text that is read as a constraint.
 const MAX_CONSTRAINT: usize = 512;
@@ -64,24 +63,6 @@ pub(super) struct Part {
     pub minor_dirty: bool,
     pub patch_dirty: bool,
 }
-
-const OPERATORS: &str = r"=||!=|>|<|>=|=>|<=|=<|~|~>|\^";
-const VERSION: &str = concat!(
-    r"v?([0-9|xX*]+)(\.[0-9|xX*]+)?(\.[0-9|xX*]+)?",
-    r"(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?",
-    r"(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?"
-);
-
-/// A pattern with `OPS`, `VER` and `WS` filled in; Go's `\s` is these five characters.
-fn pattern(text: &str) -> Regex {
-    let text = text.replace("OPS", OPERATORS).replace("VER", VERSION).replace("WS", r"[\t\n\f\r ]");
-    Regex::new(&text).expect("a constant pattern")
-}
-
-static ONE: LazyLock<Regex> = LazyLock::new(|| pattern("^WS*(OPS)WS*(VER)WS*$"));
-static RANGE: LazyLock<Regex> = LazyLock::new(|| pattern("WS*(VER)WS+-WS+(VER)WS*"));
-static FIND: LazyLock<Regex> = LazyLock::new(|| pattern("(OPS)WS*(VER)"));
-static VALID: LazyLock<Regex> = LazyLock::new(|| pattern("^(WS*(OPS)WS*(VER)WS*)((?:WS+|,WS*)(OPS)WS*(VER)WS*)*$"));
 
 impl Constraints {
     /// `NewConstraint`.
@@ -142,43 +123,33 @@ impl fmt::Display for Constraints {
 
 impl Group {
     fn parse(text: &str) -> Result<Self, ConstraintError> {
-        if !VALID.is_match(text) {
-            return Err(ConstraintError::Improper(text.to_owned()));
-        }
-        let parts: Vec<Part> = FIND.find_iter(text).map(|found| Part::parse(found.as_str())).collect::<Result<_, _>>()?;
+        let parts = scan::parts(text).ok_or_else(|| ConstraintError::Improper(text.to_owned()))?;
+        let parts: Vec<Part> = parts.into_iter().map(|(sign, found)| Part::new(sign, &found)).collect::<Result<_, _>>()?;
         let prereleases = parts.iter().any(|part| !part.version.prerelease.is_empty());
         Ok(Self { parts, prereleases })
     }
 }
 
 impl Part {
-    fn parse(text: &str) -> Result<Self, ConstraintError> {
-        let found = ONE.captures(text).ok_or_else(|| ConstraintError::Improper(text.to_owned()))?;
-        let group = |i: usize| found.get(i).map_or("", |m| m.as_str());
-        let (sign, original, major, minor, patch, prerelease) = (group(1), group(2), group(3), group(4), group(5), group(6));
-        let mut part = Self {
+    fn new(sign: &str, found: &Found<'_>) -> Result<Self, ConstraintError> {
+        let Found { text, major, minor, patch, prerelease } = *found;
+        let (minor_dirty, patch_dirty) = (!is_open(major) && is_open(minor), !is_open(major) && !is_open(minor) && is_open(patch));
+        let dirty = is_open(major) || minor_dirty || patch_dirty;
+        let version = match () {
+            () if is_open(major) => format!("0.0.0{prerelease}"),
+            () if minor_dirty => format!("{major}.0.0{prerelease}"),
+            () if patch_dirty => format!("{major}{minor}.0{prerelease}"),
+            () => text.to_owned(),
+        };
+        Ok(Self {
             operator: operator(sign),
             sign: sign.to_owned(),
-            version: Version::parse("0.0.0").expect("a constant version"),
-            original: original.to_owned(),
-            dirty: true,
-            minor_dirty: false,
-            patch_dirty: false,
-        };
-        let version = if is_open(major) {
-            format!("0.0.0{prerelease}")
-        } else if is_open(minor) {
-            part.minor_dirty = true;
-            format!("{major}.0.0{prerelease}")
-        } else if is_open(patch) {
-            part.patch_dirty = true;
-            format!("{major}{minor}.0{prerelease}")
-        } else {
-            part.dirty = false;
-            original.to_owned()
-        };
-        part.version = Version::parse(&version).map_err(|_| ConstraintError::Version)?;
-        Ok(part)
+            version: Version::parse(&version).map_err(|_| ConstraintError::Version)?,
+            original: text.to_owned(),
+            dirty,
+            minor_dirty,
+            patch_dirty,
+        })
     }
 }
 
@@ -202,9 +173,8 @@ fn is_open(number: &str) -> bool {
 /// `1 - 2` becomes `>= 1, <= 2 `.
 fn rewrite_ranges(text: &str) -> String {
     let mut out = text.to_owned();
-    for found in RANGE.captures_iter(text) {
-        let range = format!(">= {}, <= {} ", &found[1], &found[11]);
-        out = out.replacen(&found[0], &range, 1);
+    for range in scan::ranges(text) {
+        out = out.replacen(range.text, &format!(">= {}, <= {} ", range.from, range.to), 1);
     }
     out
 }

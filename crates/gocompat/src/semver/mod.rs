@@ -4,6 +4,7 @@
 
 mod check;
 mod constraint;
+mod scan;
 
 pub use constraint::{ConstraintError, Constraints};
 
