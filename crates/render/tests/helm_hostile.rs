@@ -16,7 +16,7 @@ fn sources() -> Sources {
             *byte = (state >> 56) as u8;
         }
     };
-    Sources { random: Box::new(random), now: jiff::Timestamp::UNIX_EPOCH, zone: jiff::tz::TimeZone::UTC }
+    Sources { random: Box::new(random), now: jiff::Timestamp::UNIX_EPOCH, zone: || jiff::tz::TimeZone::UTC }
 }
 
 fn rendered(template: &str) -> Result<usize, HelmError> {

@@ -8,7 +8,7 @@ use tiphys_render::helm::values::{Settings, user_values};
 use tiphys_render::helm::{HelmError, KubeVersion, Limits, ParsedChart, PrintOptions, RenderOptions, Sources};
 
 fn sources() -> Sources {
-    Sources { random: Box::new(|bytes| bytes.fill(1)), now: jiff::Timestamp::UNIX_EPOCH, zone: jiff::tz::TimeZone::UTC }
+    Sources { random: Box::new(|bytes| bytes.fill(1)), now: jiff::Timestamp::UNIX_EPOCH, zone: || jiff::tz::TimeZone::UTC }
 }
 
 /// What the command line of a case says.

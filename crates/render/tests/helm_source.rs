@@ -17,7 +17,7 @@ struct Plain;
 impl Charts for Plain {
     fn sources(&self) -> Arc<dyn Fn() -> sprig::Sources + Send + Sync> {
         let now = jiff::Timestamp::UNIX_EPOCH;
-        Arc::new(move || sprig::Sources { random: Box::new(|bytes| bytes.fill(4)), now, zone: jiff::tz::TimeZone::UTC })
+        Arc::new(move || sprig::Sources { random: Box::new(|bytes| bytes.fill(4)), now, zone: || jiff::tz::TimeZone::UTC })
     }
 }
 

@@ -188,7 +188,7 @@ impl Charts for ReadyCharts<'_> {
         Arc::new(|| sprig::Sources {
             random: Box::new(|bytes| rand::rng().fill_bytes(bytes)),
             now: jiff::Timestamp::now(),
-            zone: jiff::tz::TimeZone::UTC,
+            zone: || jiff::tz::TimeZone::UTC,
         })
     }
 }

@@ -78,7 +78,7 @@ fn render(chart: &Option<ParsedChart>) -> Option<String> {
 }
 
 fn sources() -> Sources {
-    Sources { random: Box::new(|bytes| bytes.fill(7)), now: jiff::Timestamp::now(), zone: jiff::tz::TimeZone::UTC }
+    Sources { random: Box::new(|bytes| bytes.fill(7)), now: jiff::Timestamp::now(), zone: || jiff::tz::TimeZone::UTC }
 }
 
 /// Seconds of the quickest run.

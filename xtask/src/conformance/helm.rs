@@ -36,7 +36,7 @@ fn options() -> RenderOptions {
     RenderOptions::new(Arc::new(|| Sources {
         random: Box::new(|bytes| bytes.fill(0)),
         now: jiff::Timestamp::UNIX_EPOCH,
-        zone: jiff::tz::TimeZone::UTC,
+        zone: || jiff::tz::TimeZone::UTC,
     }))
 }
 

@@ -97,7 +97,7 @@ pub fn run_chart(input: &[u8]) -> Result<(), String> {
 
 /// Nothing by chance, so that a failure is repeated.
 fn sources() -> Sources {
-    Sources { random: Box::new(|bytes| bytes.fill(7)), now: jiff::Timestamp::UNIX_EPOCH, zone: jiff::tz::TimeZone::UTC }
+    Sources { random: Box::new(|bytes| bytes.fill(7)), now: jiff::Timestamp::UNIX_EPOCH, zone: || jiff::tz::TimeZone::UTC }
 }
 
 /// `[[name, kind of entry, size or null, content], ...]` packed as it says, or bytes as they are; then zipped, and sometimes cut.

@@ -43,12 +43,12 @@ pub(super) const fn table<H: Host>() -> [(&'static str, Function); 16] {
 }
 
 fn local<H: Host>(call: &mut Call<'_>) -> Result<TimeZone, Error> {
-    Ok(call.host::<H>()?.sources().zone.clone())
+    Ok((call.host::<H>()?.sources().zone)())
 }
 
 fn now<H: Host>(call: &mut Call<'_>) -> Result<Moment, Error> {
     let sources = call.host::<H>()?.sources();
-    Ok(Moment::new(sources.now, sources.zone.clone()))
+    Ok(Moment::new(sources.now, (sources.zone)()))
 }
 
 /// A time, or seconds since 1970 as one of three integer types; now for everything else.

@@ -42,8 +42,8 @@ pub type Random = Box<dyn FnMut(&mut [u8])>;
 pub struct Sources {
     pub random: Random,
     pub now: Timestamp,
-    /// The local zone.
-    pub zone: TimeZone,
+    /// The local zone, found out when a template asks for it: a system's zone database is hundreds of files.
+    pub zone: fn() -> TimeZone,
 }
 
 impl Sources {

@@ -69,5 +69,5 @@ fn sources() -> Sources {
             *byte = (state >> 33) as u8;
         }
     };
-    Sources { random: Box::new(random), now: jiff::Timestamp::now(), zone: jiff::tz::TimeZone::UTC }
+    Sources { random: Box::new(random), now: jiff::Timestamp::now(), zone: || jiff::tz::TimeZone::UTC }
 }

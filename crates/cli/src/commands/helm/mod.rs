@@ -68,5 +68,5 @@ fn namespace(flag: Option<&str>) -> String {
 
 /// Chance and time of this machine.
 pub(super) fn sources() -> Sources {
-    Sources { random: Box::new(|bytes| rand::rng().fill_bytes(bytes)), now: jiff::Timestamp::now(), zone: jiff::tz::TimeZone::system() }
+    Sources { random: Box::new(|bytes| rand::rng().fill_bytes(bytes)), now: jiff::Timestamp::now(), zone: jiff::tz::TimeZone::system }
 }
