@@ -196,8 +196,8 @@ impl Charts for ReadyCharts<'_> {
 fn chart_weight(chart: &Chart) -> u32 {
     fn bytes(chart: &Chart) -> usize {
         let own: usize = chart.templates.iter().chain(&chart.files).map(|f| 100 + f.data.len()).sum();
-        // Parsed templates take several times what their text does.
-        1000 + 4 * own + weight(&chart.values) + chart.dependencies.iter().map(bytes).sum::<usize>()
+        // Parsed templates take several times what their text does; the values of the last render are kept, too.
+        1000 + 4 * own + 2 * weight(&chart.values) + chart.dependencies.iter().map(bytes).sum::<usize>()
     }
     u32::try_from(bytes(chart)).unwrap_or(u32::MAX)
 }

@@ -10,7 +10,7 @@ use super::release::Release;
 use super::values::{self, Values};
 use super::{HelmError, Limits};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tiphys_gocompat::path_match;
 use tiphys_gocompat::semver::{Constraints, Version};
 use tiphys_gocompat::sprig::Sources;
@@ -50,6 +50,22 @@ impl RenderOptions {
 pub struct ParsedChart {
     chart: Chart,
     templates: ParsedTemplates,
+    /// For the values of the last render, which the next one most often has, too.
+    prepared: Mutex<Option<Arc<Prepared>>>,
+}
+
+/// A chart with a user's values: what does not depend on the release or the cluster.
+struct Prepared {
+    /// As JSON, where what is equal is the same: 0 and -0 are not.
+    user: String,
+    limits: Limits,
+    /// Without the subcharts that are off.
+    chart: Chart,
+    /// Those of all charts.
+    values: Values,
+    warnings: Vec<String>,
+    /// Set when the schemas have been found to agree.
+    agreed: OnceLock<()>,
 }
 
 /// What came of a chart.
@@ -99,7 +115,7 @@ pub fn check_installable(chart: &Chart) -> Result<(), HelmError> {
 
 impl ParsedChart {
     pub fn new(chart: Chart) -> Self {
-        Self { chart, templates: ParsedTemplates::default() }
+        Self { chart, templates: ParsedTemplates::default(), prepared: Mutex::default() }
     }
 
     pub fn chart(&self) -> &Chart {
@@ -122,25 +138,44 @@ impl ParsedChart {
         warnings: &mut Vec<String>,
     ) -> Result<RenderedChart, HelmError> {
         check_installable(&self.chart)?;
-        let mut chart = self.chart.clone();
-        if chart.metadata.deprecated {
+        if self.chart.metadata.deprecated {
             warnings.push("this chart is deprecated".to_owned());
         }
         options.release.check()?;
+        let prepared = self.prepared(user, limits, warnings)?;
+        let Prepared { chart, values, .. } = &*prepared;
+        if !options.skip_schema_validation && prepared.agreed.get().is_none() {
+            values::check_schemas(chart, values, limits)?;
+            prepared.agreed.get_or_init(|| ());
+        }
+        check_kube_version(chart, options)?;
+        let (mut files, more) = self.templates.render(chart, values, options, &limits.templates)?;
+        warnings.extend(more);
+        let notes = notes(chart, &mut files);
+        let (manifests, hooks) = manifests::sort(&files, &limits.yaml)?;
+        let crds = chart.crds().into_iter().map(|(path, file)| (path, file.clone())).collect();
+        Ok(RenderedChart { manifests, hooks, crds, notes, warnings: Vec::new() })
+    }
+}
+
+impl ParsedChart {
+    fn prepared(&self, user: &Values, limits: &Limits, warnings: &mut Vec<String>) -> Result<Arc<Prepared>, HelmError> {
+        let text = serde_json::to_string(user).expect("values have text for keys");
+        let known = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(known) = known.filter(|known| known.user == text && known.limits == *limits) {
+            warnings.extend_from_slice(&known.warnings);
+            return Ok(known);
+        }
+        let before = warnings.len();
+        let mut chart = self.chart.clone();
         let failed = |e: HelmError| e.within("chart dependencies processing failed");
         warnings.extend(values::prepare(&mut chart, user, limits).map_err(failed)?);
         let (values, more) = values::coalesce(&chart, user, limits)?;
         warnings.extend(more);
-        if !options.skip_schema_validation {
-            values::check_schemas(&chart, &values, limits)?;
-        }
-        check_kube_version(&chart, options)?;
-        let (mut files, more) = self.templates.render(&chart, &values, options, &limits.templates)?;
-        warnings.extend(more);
-        let notes = notes(&chart, &mut files);
-        let (manifests, hooks) = manifests::sort(&files, &limits.yaml)?;
-        let crds = chart.crds().into_iter().map(|(path, file)| (path, file.clone())).collect();
-        Ok(RenderedChart { manifests, hooks, crds, notes, warnings: Vec::new() })
+        let warnings = warnings[before..].to_vec();
+        let made = Arc::new(Prepared { user: text, limits: *limits, chart, values, warnings, agreed: OnceLock::new() });
+        *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = Some(made.clone());
+        Ok(made)
     }
 }
 
