@@ -18,11 +18,11 @@ const NOT_CHECKED: &str =
 
 /// Drops what the schema does not have, fills in its defaults; returns the paths that were dropped.
 /// Metadata that Go cannot read is an error.
-pub fn read((custom, kind): (&Custom, &str), value: &mut Value, keep_nulls: bool) -> Result<Vec<String>, String> {
+pub fn read((custom, kind, is_storage): (&Custom, &str, bool), value: &mut Value, keep_nulls: bool) -> Result<Vec<String>, String> {
     let mut unknown = Vec::new();
     if let Some(metadata) = value.get_mut("metadata") {
         if keep_nulls {
-            drop_malformed(metadata);
+            drop_malformed(metadata, is_storage);
         }
         unknown.extend(read_metadata(metadata, "metadata")?);
     }
@@ -41,11 +41,12 @@ pub fn read((custom, kind): (&Custom, &str), value: &mut Value, keep_nulls: bool
     Ok(unknown)
 }
 
-/// Server-side apply leaves out fields of metadata that Go cannot read, except for the time of a deletion.
-fn drop_malformed(metadata: &mut Value) {
+/// Server-side apply leaves out fields of metadata that Go cannot read. The time of a deletion is in the way of who converts the
+/// object to the version of the store.
+fn drop_malformed(metadata: &mut Value, is_storage: bool) {
     let (Some(map), Some(of)) = (metadata.as_object_mut(), crate::gotypes::find("meta/v1.ObjectMeta")) else { return };
     map.retain(|key, value| {
-        if key == "deletionTimestamp" {
+        if key == "deletionTimestamp" && !is_storage {
             return true;
         }
         let mut alone = serde_json::Map::from_iter([(key.clone(), value.clone())]);

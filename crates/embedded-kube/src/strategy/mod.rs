@@ -75,7 +75,7 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
     if resource.custom.is_some() || resource.ty().is_some() {
         let mut value = std::mem::take(object).into_value();
         let unknown = match (&resource.custom, resource.ty()) {
-            (Some(custom), _) => custom::read((custom, &resource.kind), &mut value, options.from_tree)?,
+            (Some(custom), _) => custom::read((custom, &resource.kind, resource.is_storage()), &mut value, options.from_tree)?,
             (None, Some(ty)) => schema::prune(&mut value, ty),
             (None, None) => Vec::new(),
         };
