@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_has_argo_cds_words() {
+    fn facts_55_81_82_every_fault_has_argo_cds_words() {
         let good = json!({"project": "team", "source": {"repoURL": "https://example.org/team/a.git", "path": "p"}, "destination": {"server": IN_CLUSTER, "namespace": "team-a"}});
         for (change, expected) in [
             (json!({}), None),

@@ -51,7 +51,7 @@ fn woken(store: &mut Store, kind: &Arc<Kind>, customizations: &Customizations, s
 }
 
 #[test]
-fn an_update_of_ignored_fields_wakes_nobody() {
+fn fact_101_an_update_of_ignored_fields_wakes_nobody() {
     let states = [r#"{"data":{"a":"1","b":"1"}}"#, r#"{"data":{"a":"2","b":"1"}}"#, r#"{"data":{"a":"2","b":"2"}}"#];
     let key = "resource.customizations.ignoreResourceUpdates.ConfigMap";
     let config_map = kind("", "ConfigMap");
@@ -71,7 +71,7 @@ fn a_status_wakes_when_the_health_or_its_message_is_another() {
 }
 
 #[test]
-fn what_belongs_to_nobody_wakes_those_who_monitor_its_namespace() {
+fn fact_77_what_belongs_to_nobody_wakes_those_who_monitor_its_namespace() {
     let states = [r#"{"data":{"unmarked":"1"}}"#, r#"{"data":{"unmarked":"2"}}"#, r#"{"data":{}}"#, r#"{"data":{"a":"1"}}"#];
     let mut store = Store::default();
     store.monitor("other", Some("elsewhere"));

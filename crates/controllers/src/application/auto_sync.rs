@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_revision_starts_a_sync_with_the_policys_options() {
+    fn fact_41_a_new_revision_starts_a_sync_with_the_policys_options() {
         let change = json!({"spec": {"syncPolicy": {"automated": {"prune": true}, "syncOptions": ["A=b"]}}});
         let Verdict::Start(op) = run(&change, &[resource("OutOfSync", false)]) else { panic!("it must start") };
         let sync = op.sync.expect("a sync");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_quiet_when_policy_or_state_say_so() {
+    fn facts_42_to_45_and_52_it_stays_quiet_when_policy_or_state_say_so() {
         let drifted = [resource("OutOfSync", false)];
         for change in [
             json!({"spec": {"syncPolicy": null}}),
@@ -195,6 +195,8 @@ mod tests {
             json!({"operation": {"sync": {}}}),
             json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}),
             tried("Succeeded", 0),
+            // Whoever ended without a result has tried, too.
+            json!({"status": {"operationState": {"phase": "Succeeded", "operation": {"sync": {}}}}}),
         ] {
             assert_eq!(run(&change, &drifted), Verdict::Nothing, "{change}");
         }
@@ -202,13 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_revision_is_not_tried_again() {
+    fn fact_46_a_failed_revision_is_not_tried_again() {
         let expected = "Failed last sync attempt to [abc]: boom";
         assert_eq!(run(&tried("Failed", 0), &[resource("OutOfSync", false)]), Verdict::Refused(expected.into()));
     }
 
     #[test]
-    fn pruning_everything_needs_allow_empty() {
+    fn fact_47_pruning_everything_needs_allow_empty() {
         let prune = json!({"spec": {"syncPolicy": {"automated": {"prune": true}}}});
         let expected = "Skipping sync attempt to [abc]: auto-sync will wipe out all resources";
         assert_eq!(run(&prune, &[resource("OutOfSync", true)]), Verdict::Refused(expected.into()));
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn self_heal_selects_what_drifted_and_backs_off() {
+    fn facts_48_49_self_heal_selects_what_drifted_and_backs_off() {
         let heal = json!({"spec": {"syncPolicy": {"automated": {"selfHeal": true}}}});
         let with = |attempts| tiphys_apimachinery::patch::json_merge::apply(&tried("Succeeded", attempts), &heal).expect("maps");
         let resources = [resource("OutOfSync", false), resource("Synced", false)];

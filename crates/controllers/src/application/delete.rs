@@ -36,6 +36,11 @@ const CASCADE: [&str; 3] = [RESOURCES_FINALIZER, RESOURCES_FINALIZER_FOREGROUND,
 
 /// Takes the deletion as far as it goes now.
 pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
+    let Some(stage) = stage(&pass.app.metadata.finalizers) else { return Ok(None) };
+    // Only the project knows what the Application may delete.
+    if let Err(text) = pass.controller.project_of(&pass.app) {
+        return refused(pass, text).await;
+    }
     let reachable = spec::destination(&pass.app.spec.destination, &pass.controller.destinations()).is_ok();
     if !reachable {
         // Nobody can ever delete what was there: the Application must not wait for it.
@@ -43,7 +48,6 @@ pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
         remove_finalizers(pass, |f| CASCADE.contains(&f) || of_hooks(f)).await?;
         return Ok(None);
     }
-    let Some(stage) = stage(&pass.app.metadata.finalizers) else { return Ok(None) };
     let done = match stage {
         Stage::Hooks(when) => delete_hooks::execute(pass, when).await,
         Stage::Resources => cascade(pass).await,
@@ -178,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stages_of_a_deletion_follow_each_other() {
+    fn fact_93_the_stages_of_a_deletion_follow_each_other() {
         let mut finalizers: Vec<String> = [
             "post-delete-finalizer.argocd.argoproj.io/cleanup",
             "somebody.else/finalizer",

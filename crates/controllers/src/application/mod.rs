@@ -11,7 +11,9 @@ mod ending;
 mod error;
 mod operation;
 mod pass;
+mod projects;
 mod publish;
+mod quarantine;
 mod refresh;
 mod results;
 mod retry;
@@ -137,6 +139,10 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
             tokio::select! { () = shutdown.cancelled() => {}, () = controller.follow(feed) => {} }
         });
     }
+    let (projects, stop) = (projects::follow(controller.clone()), shutdown.clone());
+    tasks.spawn(async move {
+        tokio::select! { () = stop.cancelled() => {}, () = projects => {} }
+    });
     for _ in 0..workers {
         let controller = controller.clone();
         tasks.spawn(async move {
@@ -251,12 +257,15 @@ impl Controller {
             return;
         };
         let mut memo = self.memos().remove(key).unwrap_or_default();
-        let pass = async {
+        let failures = memo.failures;
+        // Boxed: a look is large, and what is put around it would have it on the stack again and again.
+        let pass = Box::pin(async {
             match Pass::new(self, key, &mut memo, record) {
                 Ok(pass) => pass.run(reason).await,
                 Err(e) => Err(e),
             }
-        };
+        });
+        let pass = quarantine::contain(self, key, pass);
         let result = match fence.clone() {
             Some(fence) => fence.scope(pass).await,
             None => pass.await,
@@ -267,14 +276,19 @@ impl Controller {
             return;
         }
         match result {
-            Ok(again) => {
+            // Whatever it knew may be half done.
+            None => {
+                memo = Memo { failures: failures + 1, ..Memo::default() };
+                self.queue.add_after(key.clone(), reason, pause(memo.failures));
+            }
+            Some(Ok(again)) => {
                 memo.failures = 0;
                 if let Some((reason, wait)) = again {
                     self.queue.add_after(key.clone(), reason, wait);
                 }
             }
-            Err(e) if e.is_not_found() => {}
-            Err(e) => {
+            Some(Err(e)) if e.is_not_found() => {}
+            Some(Err(e)) => {
                 memo.failures += 1;
                 let pause = if e.is_conflict() && memo.failures < 5 { SETTLE } else { pause(memo.failures) };
                 if !e.is_conflict() {
@@ -308,6 +322,12 @@ impl Controller {
 
     fn project(&self, name: &str) -> Option<Arc<AppProject>> {
         self.records.projects.get(&self.records.namespace, name)?.value().ok()
+    }
+
+    /// The project of an Application, or why there is none, in Argo CD's words.
+    fn project_of(&self, app: &Application) -> Result<Arc<AppProject>, String> {
+        let name = spec::project_name(app);
+        self.project(name).ok_or_else(|| format!("error getting app project {name:?}: appproject.argoproj.io {name:?} not found"))
     }
 
     /// The clusters an Application may name.

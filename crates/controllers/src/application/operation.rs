@@ -26,7 +26,7 @@ use tiphys_apimachinery::Object;
 use tiphys_cluster::{clusters::LiveCluster, scripts::aside};
 use tiphys_engine::{
     customize::Customizations,
-    health, permit, spec,
+    health, permit,
     sync::{
         self, Decision, Ending, Observed, OnTimeout, OperationPhase, PROGRESS_ANNOTATION, Progress, SyncPlan, SyncRequest, Timeouts,
         window::Windows,
@@ -166,7 +166,7 @@ fn limit(pass: &mut Pass<'_>) -> Again {
 
 /// How long to wait when a sync window bars the operation. It stays as it is meanwhile; one that a user ends is never held up.
 async fn barred(pass: &mut Pass<'_>) -> Result<Option<Duration>, Error> {
-    let Some(project) = pass.controller.project(spec::project_name(&pass.app)) else { return Ok(None) };
+    let Ok(project) = pass.controller.project_of(&pass.app) else { return Ok(None) };
     let mut state = state(pass);
     let windows = Windows::of(&project.spec.sync_windows, &pass.app);
     let manual = !state.operation.initiated_by.automated;
@@ -196,6 +196,7 @@ fn operation_id(pass: &Pass<'_>) -> String {
 
 /// From the operation to a plan.
 async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
+    pass.controller.project_of(&pass.app).map_err(|e| Failure::error(format!("Failed to load application project: {e}")))?;
     let mut state = state(pass);
     let Some(operation) = state.operation.sync.clone() else {
         return Err(Failure::error("Invalid operation request: no operation specified"));

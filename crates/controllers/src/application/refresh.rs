@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reason_has_its_level() {
+    fn facts_74_to_77_each_reason_has_its_level() {
         let soon: Timestamp = "2026-01-01T00:00:10Z".parse().expect("a time");
         let late: Timestamp = "2026-01-01T00:03:00Z".parse().expect("a time");
         for (change, reason, now, expected) in [
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_of_zero_never_expires() {
+    fn fact_76_a_timeout_of_zero_never_expires() {
         let far: Timestamp = "2027-01-01T00:00:00Z".parse().expect("a time");
         let never = Expiry { soft: SignedDuration::ZERO, hard: SignedDuration::ZERO };
         assert_eq!(needed(&app(json!({})), Reason::LOOK, never, far), None);

@@ -40,7 +40,7 @@ mod tests {
     use tiphys_api::operation::Backoff;
 
     #[test]
-    fn pauses_grow_to_the_cap() {
+    fn fact_59_pauses_grow_to_the_cap() {
         let finished: Timestamp = "2026-01-01T15:04:05Z".parse().expect("a time");
         let after = |s: &RetryStrategy, n| next_at(s, finished, n).map(|t| t.duration_since(finished).as_secs());
         let default = RetryStrategy::default();

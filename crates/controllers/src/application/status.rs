@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn history_counts_on_and_is_trimmed() {
+    fn fact_65_history_counts_on_and_is_trimmed() {
         let mut app = Application::default();
         app.spec.revision_history_limit = Some(2);
         let state = OperationState { sync_result: Some(Default::default()), ..OperationState::default() };

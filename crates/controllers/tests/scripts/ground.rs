@@ -3,7 +3,16 @@
 use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::{future::Future, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    path::PathBuf,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tempfile::TempDir;
 use tiphys_api::constants::IN_CLUSTER;
 use tiphys_apimachinery::{Gvk, Object};
@@ -69,6 +78,8 @@ pub struct Ground {
     pub now: Now,
     states: AppStates,
     embedded: Option<EmbeddedKube>,
+    /// Set: the controller's clock panics, once.
+    pub fault: Arc<AtomicBool>,
     stop: CancellationToken,
     controller: JoinHandle<()>,
     _repositories: TempDir,
@@ -98,7 +109,8 @@ impl Ground {
         let records = Records::start(cluster.clone(), RecordsOptions::new(NAMESPACE));
         records.wait_ready().await.expect("our own records can be read");
         let repositories = TempDir::new().expect("a temporary folder");
-        let states = AppStates::new();
+        let (states, fault) = (AppStates::new(), Arc::new(AtomicBool::new(false)));
+        let (broken, clock) = (fault.clone(), now.clone());
         let dependencies = application::Dependencies {
             clusters: Clusters::new(cluster.clone(), records.clone()),
             records,
@@ -106,11 +118,11 @@ impl Ground {
             states: states.clone(),
             workers: 8,
             sharding: None,
-            clock: now.clone(),
+            clock: Arc::new(move || if broken.swap(false, Ordering::Relaxed) { panic!("the clock is broken") } else { clock() }),
         };
         let stop = CancellationToken::new();
         let controller = tokio::spawn(application::run(dependencies, stop.clone()));
-        Self { cluster, discovery, now, states, embedded, stop, controller, _repositories: repositories }
+        Self { cluster, discovery, now, states, embedded, fault, stop, controller, _repositories: repositories }
     }
 
     pub async fn close(self) {

@@ -109,7 +109,7 @@ async fn real() {
         return;
     }
     let (ground, began) = (Arc::new(Ground::real().await), Instant::now());
-    let scripts: Vec<Arc<Script>> = chosen().into_iter().map(Arc::new).collect();
+    let scripts: Vec<Arc<Script>> = chosen().into_iter().filter(|s| !s.is_for_embedded_only()).map(Arc::new).collect();
     let (alone, together): (Vec<_>, Vec<_>) = scripts.iter().cloned().partition(|script| script.changes_settings());
     // Ends with a letter, so that no name is a part of another's.
     let run = std::process::id() % 10_000;

@@ -151,7 +151,8 @@ impl<'a> Play<'a> {
                 }
             }
         }
-        let project = format!("/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/appprojects/{}", self.apps[0]);
+        let project = self.project_path();
+        let _ = self.ground.send(Method::PATCH, &project, Some(&json!({"metadata": {"finalizers": null}}))).await;
         let _ = self.ground.send(Method::DELETE, &project, None).await;
     }
 
@@ -216,6 +217,7 @@ impl<'a> Play<'a> {
                 let history = app["status"]["history"].as_array().cloned().unwrap_or_default();
                 history.iter().map(|h| self.plain(&format!("history {}: {}", h["id"], transcript::revision_of(h)))).collect()
             }
+            ["show", "events"] => self.events().await,
             ["show", target, fields @ ..] => {
                 let object = match self.target(target).await {
                     Some(path) => self.ground.find(&path).await,
@@ -228,10 +230,25 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// The path of `kind/name` or `kind/namespace/name`; `app` is the Application.
+    /// The Events of the first Application, in the order in which they came.
+    async fn events(&self) -> Vec<String> {
+        let list = self.ground.find(&format!("/api/v1/namespaces/{NAMESPACE}/events")).await.unwrap_or_default();
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        let ours = items.iter().filter(|e| e["involvedObject"]["name"] == self.apps[0].as_str());
+        let text = |e: &Value, field: &str| e[field].as_str().unwrap_or_default().to_owned();
+        ours.map(|e| self.plain(&format!("{} {}: {}", text(e, "type"), text(e, "reason"), text(e, "message")))).collect()
+    }
+
+    fn project_path(&self) -> String {
+        format!("/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/appprojects/{}", self.apps[0])
+    }
+
+    /// The path of `kind/name` or `kind/namespace/name`; `app` is the Application, `project` the script's own.
     pub async fn target(&self, target: &str) -> Option<String> {
-        if target == "app" {
-            return Some(Self::app_path(&self.apps[0]));
+        match target {
+            "app" => return Some(Self::app_path(&self.apps[0])),
+            "project" => return Some(self.project_path()),
+            _ => {}
         }
         let target = self.filled(target);
         let parts: Vec<&str> = target.split('/').collect();

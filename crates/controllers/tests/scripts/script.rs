@@ -90,6 +90,11 @@ impl Script {
         std::fs::write(&self.path, self.text()).unwrap_or_else(|e| panic!("{}: {e}", self.path.display()));
     }
 
+    /// Whether it does to the controller what others beside it would feel, at a moment of its choice.
+    pub fn is_for_embedded_only(&self) -> bool {
+        self.steps.iter().any(|s| s.text == "sync panic")
+    }
+
     /// Whether it changes what every Application goes by, so that no other may run beside it.
     pub fn changes_settings(&self) -> bool {
         self.steps.iter().any(|s| s.text.starts_with("settings") || s.text.starts_with("params"))

@@ -10,7 +10,7 @@ use crate::{
 };
 use http::Method;
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 use tiphys_gocompat::{duration, yaml};
 use tokio::time::sleep;
 
@@ -197,6 +197,7 @@ impl Play<'_> {
         for word in words {
             let (name, value) = word.split_once('=').unwrap_or((word, ""));
             match name {
+                "panic" => self.ground.fault.store(true, Ordering::Relaxed),
                 "prune" => sync["prune"] = true.into(),
                 "dry-run" => sync["dryRun"] = true.into(),
                 "force" => sync["syncStrategy"]["hook"]["force"] = true.into(),

@@ -63,7 +63,7 @@ fn items(object: &Object) -> Vec<(String, String)> {
 }
 
 #[test]
-fn pods_tell_their_state_in_one_word() {
+fn fact_100_pods_tell_their_state_in_one_word() {
     let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
     // (spec, status, deleted, reason, containers)
     let one = json!([{"name": "c", "image": "i"}]);
@@ -112,7 +112,7 @@ fn pods_tell_their_state_in_one_word() {
 }
 
 #[test]
-fn services_and_ingresses_tell_where_they_lead() {
+fn fact_100_services_and_ingresses_tell_where_they_lead() {
     let service = object(
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"type": "LoadBalancer", "selector": {"app": "web"}},
         "status": {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}]}}}),

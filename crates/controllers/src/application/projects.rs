@@ -1,0 +1,55 @@
+//! The end of a project: one that is being deleted is held by its finalizer while an Application refers to it. Main function: [`follow`].
+
+use super::{Controller, next};
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use tiphys_api::{AppProject, Application, constants::RESOURCES_FINALIZER};
+use tiphys_cluster::records::Record;
+use tiphys_engine::spec;
+
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Lets projects go when they may, until the records end.
+pub async fn follow(controller: Arc<Controller>) {
+    let (mut projects, mut applications) = (controller.records.projects.changes(), controller.records.applications.changes());
+    loop {
+        let failed = !release(&controller).await;
+        let goes_on = tokio::select! {
+            change = next(&mut projects) => change.is_some(),
+            change = next(&mut applications) => change.is_some(),
+            () = tokio::time::sleep(PAUSE), if failed => true,
+        };
+        if !goes_on {
+            return;
+        }
+    }
+}
+
+/// Takes the finalizer off every project that may go. False: one of them could not be written.
+async fn release(controller: &Controller) -> bool {
+    let mut all_well = true;
+    for project in controller.records.projects.list().into_iter().filter(|p| is_held(p)) {
+        let (namespace, name) = (project.object.namespace(), project.object.name());
+        if controller.records.applications.list().iter().any(|app| refers(app, name)) {
+            continue;
+        }
+        let left: Vec<String> = project.object.finalizers().into_iter().filter(|f| f != RESOURCES_FINALIZER).collect();
+        let patch = json!({"metadata": {"finalizers": left, "resourceVersion": project.object.resource_version()}});
+        if let Err(e) = controller.records.projects.merge_patch(namespace, name, &patch).await
+            && !e.is_not_found()
+        {
+            tracing::warn!(project = name, error = %e, "the finalizer of a project cannot be removed");
+            all_well = false;
+        }
+    }
+    all_well
+}
+
+fn is_held(project: &Record<AppProject>) -> bool {
+    project.object.deletion_timestamp().is_some() && project.object.finalizers().iter().any(|f| f == RESOURCES_FINALIZER)
+}
+
+/// An Application that cannot be read may belong to any project.
+fn refers(app: &Record<Application>, project: &str) -> bool {
+    app.value().map_or(true, |app| spec::project_name(&app) == project)
+}
