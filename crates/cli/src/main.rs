@@ -8,14 +8,14 @@ mod output;
 mod roles;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
-use std::process::ExitCode;
+use std::{env, process::ExitCode};
 
 /// GitOps continuous delivery for Kubernetes: Git says what should run, Tiphys makes clusters agree
 #[derive(Parser)]
 #[command(name = "tiphys", version, propagate_version = true, arg_required_else_help = true)]
-struct Cli {
+struct Cli<C: Subcommand = Command> {
     #[command(subcommand)]
-    command: Command,
+    command: C,
     #[command(flatten)]
     connect: client::ConnectArgs,
     /// Log level: error, warn, info, debug or trace
@@ -31,8 +31,18 @@ enum Command {
     Client(commands::ClientCommand),
 }
 
-fn parse() -> Result<Cli, clap::Error> {
-    Cli::from_arg_matches(&commands::adapt(Cli::command()).try_get_matches()?)
+fn program<C: Subcommand>() -> clap::Command {
+    commands::adapt(Cli::<C>::command())
+}
+
+fn parse<C: Subcommand>() -> Result<Cli<C>, clap::Error> {
+    Cli::from_arg_matches(&program::<C>().try_get_matches()?)
+}
+
+/// What is wrong with the command line, or the help that was asked for.
+fn told(e: &clap::Error) -> ExitCode {
+    let _ = e.print();
+    if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// What went wrong in a command, with the exit code that scripts know.
@@ -43,18 +53,22 @@ fn failed(failure: &client::Failure) -> ExitCode {
     ExitCode::from(failure.code)
 }
 
+fn ended(result: Result<(), client::Failure>) -> ExitCode {
+    result.map_or_else(|failure| failed(&failure), |()| ExitCode::SUCCESS)
+}
+
 fn main() -> ExitCode {
-    let cli = match parse() {
-        Ok(cli) => cli,
-        Err(e) => {
-            let _ = e.print();
-            return if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            };
-        }
-    };
+    // Scripts render charts by the hundred: the whole command line, threads and logging would take longer than a small chart does.
+    if env::args_os().nth(1).is_some_and(|word| word.to_str().is_some_and(commands::LocalCommand::has_subcommand)) {
+        return parse::<commands::LocalCommand>().map_or_else(|e| told(&e), |cli| ended(cli.command.run()));
+    }
+    match parse::<Command>() {
+        Ok(cli) => start(cli),
+        Err(e) => told(&e),
+    }
+}
+
+fn start(cli: Cli) -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_new(&cli.loglevel).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -74,10 +88,7 @@ fn main() -> ExitCode {
         Command::Up(args) => runtime.block_on(roles::up::run(*args)),
         Command::ControlPlane(args) => runtime.block_on(roles::control_plane::run(*args)),
         Command::Client(command) => {
-            return match runtime.block_on(commands::run(command, &cli.connect, commands::adapt(Cli::command()))) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(failure) => failed(&failure),
-            };
+            return ended(runtime.block_on(commands::run(command, &cli.connect, program::<Command>)));
         }
     };
     match result {

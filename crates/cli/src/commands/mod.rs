@@ -33,9 +33,8 @@ pub enum ClientCommand {
     App(Box<app::AppCommand>),
     Apply(Box<apply::ApplyCommand>),
     Diff(Box<diff::DiffCommand>),
-    /// Render and check Helm charts, as `helm` does, without Helm
-    #[command(subcommand)]
-    Helm(helm::HelmCommand),
+    #[command(flatten)]
+    Local(LocalCommand),
     Install(Box<install::InstallCommand>),
     /// Manage projects
     #[command(subcommand)]
@@ -65,14 +64,30 @@ pub enum ClientCommand {
     Completion(completion::Completion),
 }
 
+/// The commands that only read files: without logging, threads or any thought of a server.
+#[derive(clap::Subcommand)]
+pub enum LocalCommand {
+    /// Render and check Helm charts, as `helm` does, without Helm
+    #[command(subcommand)]
+    Helm(helm::HelmCommand),
+}
+
+impl LocalCommand {
+    pub fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Helm(command) => command.run(),
+        }
+    }
+}
+
 /// Runs a command. `program` is the whole command line as clap knows it, which `completion` prints a script of.
-pub async fn run(command: ClientCommand, connect: &ConnectArgs, program: Command) -> Result<(), Failure> {
+pub async fn run(command: ClientCommand, connect: &ConnectArgs, program: fn() -> Command) -> Result<(), Failure> {
     log::set_format(&connect.log_format());
     match command {
         ClientCommand::App(c) => c.run(connect).await,
         ClientCommand::Apply(c) => c.run().await,
         ClientCommand::Diff(c) => c.run().await,
-        ClientCommand::Helm(c) => c.run(),
+        ClientCommand::Local(c) => c.run(),
         ClientCommand::Install(c) => c.run().await,
         ClientCommand::Proj(c) => c.run(connect).await,
         ClientCommand::Repo(c) => c.run(connect).await,
@@ -83,7 +98,7 @@ pub async fn run(command: ClientCommand, connect: &ConnectArgs, program: Command
         ClientCommand::Logout(c) => c.run(connect).await,
         ClientCommand::Context(c) => c.run(connect),
         ClientCommand::Version(c) => c.run(connect).await,
-        ClientCommand::Completion(c) => c.run(program),
+        ClientCommand::Completion(c) => c.run(program()),
     }
 }
 
