@@ -4,5 +4,6 @@
 //! `cluster::app_state`. Decisions that need no IO are functions in files of their own (`refresh`, `auto_sync`, `spec`, `status`, `sharding`).
 
 pub mod application;
+pub mod metrics;
 pub mod runtime;
 pub mod sharding;

@@ -187,7 +187,16 @@ impl Ground {
             let sharding = Some(Sharding { leases: leases.clone(), method: Sharded::RoundRobin });
             let clusters = Clusters::new(cluster, records.clone());
             let clock = Arc::new(jiff::Timestamp::now);
-            let dependencies = Dependencies { records, clusters, repos, states: AppStates::new(), workers: 4, sharding, clock };
+            let dependencies = Dependencies {
+                records,
+                clusters,
+                repos,
+                states: AppStates::new(),
+                metrics: Default::default(),
+                workers: 4,
+                sharding,
+                clock,
+            };
             let controller = tokio::spawn(async move {
                 application::run(dependencies, CancellationToken::new()).await;
                 drop(folder);

@@ -164,6 +164,7 @@ mod tests {
                 "ClusterRoleBinding//tiphys",
                 "Deployment/cd/tiphys",
                 "Service/cd/tiphys",
+                "Service/cd/tiphys-metrics",
                 "NetworkPolicy/cd/tiphys"
             ]
         );

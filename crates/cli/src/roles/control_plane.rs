@@ -1,6 +1,6 @@
 //! `tiphys control-plane`: controller, API and page in one process, for a cluster; what `tiphys up` does without its demonstration.
 
-use super::{replicas::ReplicaArgs, up::bootstrap, wire::ControlPlane};
+use super::{metrics::MetricsArgs, replicas::ReplicaArgs, up::bootstrap, wire::ControlPlane};
 use anyhow::Context;
 use clap::Args;
 use std::{net::IpAddr, os::unix::fs::DirBuilderExt, path::PathBuf};
@@ -38,6 +38,8 @@ pub struct ControlPlaneArgs {
     #[arg(long, default_value_t = 20, env = "ARGOCD_APPLICATION_CONTROLLER_STATUS_PROCESSORS")]
     status_processors: usize,
     #[command(flatten)]
+    metrics: MetricsArgs,
+    #[command(flatten)]
     replicas: ReplicaArgs,
     /// Folder for copies of repositories [default: a new one in the temporary folder]
     #[arg(long, value_name = "DIR")]
@@ -65,6 +67,7 @@ pub async fn run(args: ControlPlaneArgs) -> anyhow::Result<()> {
         .with_context(|| format!("port {} cannot be opened; choose another with --port", args.port))?;
     let tls = if args.insecure { Tls::Off } else { tls_of(&plane) };
     let shutdown = CancellationToken::new();
+    args.metrics.start(args.address, plane.report(args.metrics.choice()), shutdown.clone()).await?;
     let server = plane.server(!args.insecure, &args.rootpath);
     let (stop, controller) = (shutdown.clone(), plane.controller(args.status_processors, Some(sharding)));
     let controller = tokio::spawn(application::run(controller, stop));

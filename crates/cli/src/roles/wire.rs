@@ -3,7 +3,13 @@
 use super::page;
 use std::{path::PathBuf, sync::Arc};
 use tiphys_cluster::{AppStates, Cluster, Records, RecordsOptions, clusters::Clusters};
-use tiphys_controllers::application::{self, Sharding};
+use tiphys_controllers::{
+    application::{self, Sharding},
+    metrics::{
+        Metrics,
+        report::{Choice, Report},
+    },
+};
 use tiphys_repo::{RepoOptions, Repos};
 use tiphys_server::{
     Deps, Options, Server, VersionInfo,
@@ -16,6 +22,7 @@ pub struct ControlPlane {
     clusters: Clusters,
     states: AppStates,
     repos: Repos,
+    metrics: Metrics,
 }
 
 impl ControlPlane {
@@ -27,7 +34,13 @@ impl ControlPlane {
         records.wait_ready().await?;
         let clusters = Clusters::new(cluster, records.clone());
         let options = RepoOptions { allow_local: local_repositories, ..RepoOptions::default() };
-        Ok(Self { records, clusters, states: AppStates::new(), repos: Repos::with_options(repositories, options) })
+        Ok(Self {
+            records,
+            clusters,
+            states: AppStates::new(),
+            repos: Repos::with_options(repositories, options),
+            metrics: Metrics::default(),
+        })
     }
 
     /// The API.
@@ -42,6 +55,12 @@ impl ControlPlane {
         })
     }
 
+    /// What the controller counts, with what there is.
+    pub fn report(&self, choice: Choice) -> Report {
+        let (records, clusters, states) = (self.records.clone(), self.clusters.clone(), self.states.clone());
+        Report { metrics: self.metrics.clone(), records, clusters, states, choice }
+    }
+
     /// What the Application controller works with; `sharding` is for those that have replicas.
     pub fn controller(&self, workers: usize, sharding: Option<Sharding>) -> application::Dependencies {
         application::Dependencies {
@@ -49,6 +68,7 @@ impl ControlPlane {
             clusters: self.clusters.clone(),
             repos: self.repos.clone(),
             states: self.states.clone(),
+            metrics: self.metrics.clone(),
             workers,
             sharding,
             clock: Arc::new(jiff::Timestamp::now),

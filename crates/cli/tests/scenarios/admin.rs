@@ -4,6 +4,8 @@ use crate::world::{World, app_path, config_map, program, text};
 use serde_json::{Value, json};
 use std::{
     fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
     os::unix::fs::PermissionsExt as _,
     path::Path,
     process::{Child, Command, Stdio},
@@ -100,6 +102,15 @@ fn as_somebody(kubeconfig: &Path, token: &str, file: &Path) {
     fs::write(file, text.replace(old, token)).expect("written");
 }
 
+/// What a plain HTTP server answers.
+fn get(port: u16, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    write!(stream, "GET {path} HTTP/1.0\r\n\r\n").expect("sent");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    text
+}
+
 pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
     let kubeconfig = world.kubeconfig();
     let place = format!("cd-{}", world.namespace);
@@ -123,6 +134,8 @@ pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
     let port = free_port();
     let mut command = Command::new(program());
     command.args(["control-plane", "--bootstrap", "--address", "127.0.0.1", "--port", &port.to_string(), "--namespace", &place]);
+    let metrics = free_port();
+    command.args(["--metrics-port", &metrics.to_string(), "--metrics-application-conditions", "ComparisonError"]);
     command.arg("--kubeconfig").arg(&own).arg("--repositories").arg(folder.path().join("repositories"));
     let log = fs::File::create(folder.path().join("log")).expect("a file");
     let _plane = Plane(command.stdin(Stdio::null()).stdout(log.try_clone().expect("a file")).stderr(log).spawn().expect("it starts"));
@@ -151,6 +164,19 @@ pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
         let found = app["status"]["conditions"].as_array().is_some_and(|c| c.iter().any(|c| c["type"] == "ComparisonError"));
         if found { Ok(()) } else { Err(format!("{app}\n{}", said())) }
     });
+    let text = get(metrics, "/metrics");
+    for part in [
+        &format!("argocd_app_info{{namespace=\"{place}\",name=\"unreachable\",project=\"default\",autosync_enabled=\"false\""),
+        "dest_server=\"https://kubernetes.default.svc\"",
+        "sync_status=\"Unknown\",health_status=\"Unknown\",operation=\"\"} 1",
+        "argocd_app_condition{",
+        "condition=\"ComparisonError\"} 1",
+        "argocd_app_reconcile_bucket{",
+        "argocd_cluster_api_resources{server=",
+        "# EOF",
+    ] {
+        assert!(text.contains(part), "{part} is missing in {text}");
+    }
     world.kube.delete(&format!("{apps}/unreachable"));
     let _ = world.kube.send("DELETE", &format!("/api/v1/namespaces/{place}"), "", None);
 }

@@ -9,8 +9,13 @@ use super::{
     refresh::{Level, Refresh},
     retry, rollback, sources, status, timeouts,
 };
+use crate::metrics::EndedSync;
+use std::time::Duration;
 use tiphys_api::operation::{Operation, OperationState};
-use tiphys_engine::sync::{Ending, OnTimeout, OperationPhase};
+use tiphys_engine::{
+    spec,
+    sync::{Ending, OnTimeout, OperationPhase},
+};
 
 /// What an operation says that is ended because it took too long.
 pub const TIMED_OUT: &str = "operation is terminating due to timeout";
@@ -67,6 +72,7 @@ pub async fn finish(pass: &mut Pass<'_>, phase: OperationPhase, message: String,
         state.message = format!("{} (retried {} times).", state.message, state.retry_count);
     }
     phase.as_str().clone_into(&mut state.phase);
+    count(pass, &state);
     let next = follows(pass, &attempt, &mut state);
     if !attempt.failed && !sync.dry_run && sync.resources.is_empty() {
         status::append_history(&mut pass.app, &state, pass.now);
@@ -85,6 +91,22 @@ pub async fn finish(pass: &mut Pass<'_>, phase: OperationPhase, message: String,
         pass.refresh(&Refresh { level, hard: false, why: "the operation ended".to_owned() }).await?;
     }
     Ok(())
+}
+
+/// Counts the sync among those that ended.
+fn count(pass: &Pass<'_>, state: &OperationState) {
+    let took = match (state.started_at, state.finished_at) {
+        (Some(began), Some(ended)) => Duration::try_from(ended.timestamp().duration_since(began.timestamp())).unwrap_or_default(),
+        _ => Duration::ZERO,
+    };
+    let ended = EndedSync {
+        project: spec::project_name(&pass.app).to_owned(),
+        server: pass.server(),
+        phase: state.phase.clone(),
+        dry_run: state.operation.sync.as_ref().is_some_and(|s| s.dry_run),
+        took,
+    };
+    pass.controller.metrics.ended(pass.key, ended);
 }
 
 /// The operation that begins at once, if one does; the message of the one that ended says so.

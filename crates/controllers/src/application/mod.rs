@@ -9,6 +9,7 @@ mod delete;
 mod delete_hooks;
 mod ending;
 mod error;
+mod lookup;
 mod operation;
 mod pass;
 mod projects;
@@ -25,7 +26,12 @@ mod status;
 mod supersede;
 mod timeouts;
 
-use crate::runtime::{Clock, Queue};
+pub(crate) use lookup::destinations;
+
+use crate::{
+    metrics::Metrics,
+    runtime::{Clock, Queue},
+};
 use pass::Pass;
 use rand::Rng;
 use refresh::{Level, Reason};
@@ -37,15 +43,15 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tiphys_api::{AppProject, Application, repository::Repository};
+use tiphys_api::Application;
 use tiphys_cluster::{
     Change,
     app_state::{AppKey, AppStates},
     clusters::{Clusters, LiveCluster},
-    records::{Events, RecordChange, Records, Settings},
+    records::{Events, RecordChange, Records},
 };
-use tiphys_engine::{spec, types::Comparison};
-use tiphys_repo::{RepoAccess, Repos};
+use tiphys_engine::types::Comparison;
+use tiphys_repo::Repos;
 use tokio::{
     sync::broadcast::{Receiver, error::RecvError},
     task::JoinSet,
@@ -69,6 +75,7 @@ pub struct Dependencies {
     pub states: AppStates,
     /// Applications looked at at once.
     pub workers: usize,
+    pub metrics: Metrics,
     /// `None`: there is no other replica.
     pub sharding: Option<Sharding>,
     pub clock: Clock,
@@ -80,6 +87,7 @@ pub struct Controller {
     clusters: Clusters,
     repos: Repos,
     states: AppStates,
+    metrics: Metrics,
     shards: Option<Shards>,
     events: Events,
     clock: Clock,
@@ -127,11 +135,11 @@ impl Memo {
 /// Runs until cancelled; what is in hand is finished first, then leases are given back.
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     let workers = dependencies.workers.max(1);
-    let Dependencies { records, clusters, repos, states, sharding, clock, .. } = dependencies;
+    let Dependencies { records, clusters, repos, states, metrics, sharding, clock, .. } = dependencies;
     let shards = sharding.map(|sharding| Shards::new(sharding, &records));
     let events = records.events("argocd-application-controller");
     let (queue, memos) = (Queue::default(), Mutex::default());
-    let controller = Arc::new(Controller { records, clusters, repos, states, shards, events, clock, queue, memos });
+    let controller = Arc::new(Controller { records, clusters, repos, states, metrics, shards, events, clock, queue, memos });
     let mut tasks = JoinSet::new();
     for feed in [Feed::Applications, Feed::Projects, Feed::Clusters, Feed::Settings, Feed::Shards] {
         let (controller, shutdown) = (controller.clone(), shutdown.clone());
@@ -312,6 +320,7 @@ impl Controller {
     fn leave(&self, key: &AppKey) {
         self.memos().remove(key);
         self.states.remove(key);
+        self.metrics.gone(key);
     }
 
     fn gone(&self, key: &AppKey) {
@@ -319,49 +328,6 @@ impl Controller {
         let instance = key.instance(&self.records.namespace);
         self.clusters.list().iter().for_each(|c| c.cache.forget(&instance));
     }
-
-    fn project(&self, name: &str) -> Option<Arc<AppProject>> {
-        self.records.projects.get(&self.records.namespace, name)?.value().ok()
-    }
-
-    /// The project of an Application, or why there is none, in Argo CD's words.
-    fn project_of(&self, app: &Application) -> Result<Arc<AppProject>, String> {
-        let name = spec::project_name(app);
-        self.project(name).ok_or_else(|| format!("error getting app project {name:?}: appproject.argoproj.io {name:?} not found"))
-    }
-
-    /// The clusters an Application may name.
-    fn destinations(&self) -> Vec<spec::Destination> {
-        let settings = self.records.settings();
-        let own = settings.in_cluster_enabled().then(spec::in_cluster);
-        let others = settings.clusters.iter().map(|c| spec::Destination { server: c.server.clone(), name: c.name.clone() });
-        others.chain(own.filter(|own| !settings.clusters.iter().any(|c| c.server == own.server))).collect()
-    }
-
-    /// How to reach a repository: its own Secret, else the credential template that fits best, else nothing.
-    fn access(&self, url: &str, project: &str) -> RepoAccess {
-        access(&self.records.settings(), url, project)
-    }
-}
-
-/// See [`Controller::access`].
-fn access(settings: &Settings, url: &str, project: &str) -> RepoAccess {
-    let mut repository =
-        settings.repository(url, project).cloned().unwrap_or_else(|| Repository { repo: url.to_owned(), ..Default::default() });
-    if let Some(creds) = settings.credentials(url) {
-        repository.inherit(creds);
-    }
-    let mut access = RepoAccess::from(&repository);
-    url.clone_into(&mut access.url);
-    access.known_hosts.clone_from(&settings.known_hosts);
-    let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
-    let host = host.rsplit('@').next().unwrap_or_default();
-    if let Some(ca) =
-        settings.tls_certificates.get(host).or_else(|| settings.tls_certificates.get(host.split(':').next().unwrap_or_default()))
-    {
-        access.ca_data.clone_from(ca);
-    }
-    access
 }
 
 /// Whether a change of an Application's record is more than the status that we wrote ourselves.

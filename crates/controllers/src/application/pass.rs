@@ -11,7 +11,10 @@ use super::{
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tiphys_api::{Application, constants, resource::ApplicationTree};
 use tiphys_cluster::{
     app_state::AppKey,
@@ -72,7 +75,9 @@ impl<'a> Pass<'a> {
             return Ok(refresh::next_expiry(&self.app, expiry, self.now).map(|d| (Reason::LOOK, d)));
         }
         if let Some(refresh) = due.filter(|r| !operating || r.level > Level::Recent || r.why.ends_with("requested")) {
+            let began = Instant::now();
             self.refresh(&refresh).await?;
+            self.controller.metrics.reconciled(&self.key.namespace, &self.server(), began.elapsed());
             if !operating {
                 again = self.auto_sync();
             }
@@ -124,6 +129,11 @@ impl<'a> Pass<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The address of its cluster; empty when there is no such cluster.
+    pub fn server(&self) -> String {
+        spec::destination(&self.app.spec.destination, &self.controller.destinations()).map(|d| d.server).unwrap_or_default()
     }
 
     /// Writes an annotation (`None`: removes it) with the next patch.

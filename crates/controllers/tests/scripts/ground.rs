@@ -117,6 +117,7 @@ impl Ground {
             repos: Repos::with_options(repositories.path(), RepoOptions { allow_local: true, ..RepoOptions::default() }),
             states: states.clone(),
             workers: 8,
+            metrics: Default::default(),
             sharding: None,
             clock: Arc::new(move || if broken.swap(false, Ordering::Relaxed) { panic!("the clock is broken") } else { clock() }),
         };

@@ -1,0 +1,51 @@
+//! The port on which Prometheus asks: `/metrics`, and `/healthz`. Main type: [`MetricsArgs`].
+
+use anyhow::Context;
+use axum::{Router, response::IntoResponse, routing::get};
+use clap::Args;
+use http::{StatusCode, header::CONTENT_TYPE};
+use std::{net::IpAddr, sync::Arc};
+use tiphys_controllers::metrics::report::{self, Choice, Report};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+#[derive(Args, Debug)]
+pub struct MetricsArgs {
+    /// Port of /metrics, without TLS; 0 for none
+    #[arg(long, value_name = "PORT", default_value_t = 8082)]
+    metrics_port: u16,
+    /// Labels of Applications that the metric argocd_app_labels shows
+    #[arg(long, value_name = "LABEL", value_delimiter = ',', env = "ARGOCD_APPLICATION_CONTROLLER_METRICS_APPLICATION_LABELS")]
+    metrics_application_labels: Vec<String>,
+    /// Types of conditions that the metric argocd_app_condition counts
+    #[arg(long, value_name = "TYPE", value_delimiter = ',', env = "ARGOCD_APPLICATION_CONTROLLER_METRICS_APPLICATION_CONDITIONS")]
+    metrics_application_conditions: Vec<String>,
+}
+
+impl MetricsArgs {
+    pub fn choice(&self) -> Choice {
+        Choice { app_labels: self.metrics_application_labels.clone(), app_conditions: self.metrics_application_conditions.clone() }
+    }
+
+    /// Serves until it is told to stop; opens the port before it returns.
+    pub async fn start(&self, address: IpAddr, report: Report, stop: CancellationToken) -> anyhow::Result<()> {
+        if self.metrics_port == 0 {
+            return Ok(());
+        }
+        let port = self.metrics_port;
+        let listener = TcpListener::bind((address, port))
+            .await
+            .with_context(|| format!("port {port} cannot be opened; choose another with --metrics-port, or 0 for none"))?;
+        let report = Arc::new(report);
+        let router = Router::new().route("/metrics", get(move || metrics(report.clone()))).route("/healthz", get(|| async { "ok\n" }));
+        tokio::spawn(async move { axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await });
+        Ok(())
+    }
+}
+
+async fn metrics(report: Arc<Report>) -> impl IntoResponse {
+    match report.text() {
+        Ok(text) => (StatusCode::OK, [(CONTENT_TYPE, report::CONTENT_TYPE)], text),
+        Err(e) => (StatusCode::INTERNAL_SERVER_ERROR, [(CONTENT_TYPE, "text/plain")], e.to_string()),
+    }
+}

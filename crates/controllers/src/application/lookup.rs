@@ -1,0 +1,57 @@
+//! What an Application names: its project, the clusters it may mean, and how its repositories are reached.
+
+use super::Controller;
+use std::sync::Arc;
+use tiphys_api::{AppProject, Application, repository::Repository};
+use tiphys_cluster::records::Settings;
+use tiphys_engine::spec;
+use tiphys_repo::RepoAccess;
+
+impl Controller {
+    pub fn project(&self, name: &str) -> Option<Arc<AppProject>> {
+        self.records.projects.get(&self.records.namespace, name)?.value().ok()
+    }
+
+    /// The project of an Application, or why there is none, in Argo CD's words.
+    pub fn project_of(&self, app: &Application) -> Result<Arc<AppProject>, String> {
+        let name = spec::project_name(app);
+        self.project(name).ok_or_else(|| format!("error getting app project {name:?}: appproject.argoproj.io {name:?} not found"))
+    }
+
+    /// The clusters an Application may name.
+    pub fn destinations(&self) -> Vec<spec::Destination> {
+        destinations(&self.records.settings())
+    }
+
+    /// How to reach a repository: its own Secret, else the credential template that fits best, else nothing.
+    pub fn access(&self, url: &str, project: &str) -> RepoAccess {
+        access(&self.records.settings(), url, project)
+    }
+}
+
+/// The clusters an Application may name.
+pub(crate) fn destinations(settings: &Settings) -> Vec<spec::Destination> {
+    let own = settings.in_cluster_enabled().then(spec::in_cluster);
+    let others = settings.clusters.iter().map(|c| spec::Destination { server: c.server.clone(), name: c.name.clone() });
+    others.chain(own.filter(|own| !settings.clusters.iter().any(|c| c.server == own.server))).collect()
+}
+
+/// See [`Controller::access`].
+fn access(settings: &Settings, url: &str, project: &str) -> RepoAccess {
+    let mut repository =
+        settings.repository(url, project).cloned().unwrap_or_else(|| Repository { repo: url.to_owned(), ..Default::default() });
+    if let Some(creds) = settings.credentials(url) {
+        repository.inherit(creds);
+    }
+    let mut access = RepoAccess::from(&repository);
+    url.clone_into(&mut access.url);
+    access.known_hosts.clone_from(&settings.known_hosts);
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
+    let host = host.rsplit('@').next().unwrap_or_default();
+    if let Some(ca) =
+        settings.tls_certificates.get(host).or_else(|| settings.tls_certificates.get(host.split(':').next().unwrap_or_default()))
+    {
+        access.ca_data.clone_from(ca);
+    }
+    access
+}

@@ -1,0 +1,78 @@
+//! What the controller counts. Main type: [`Metrics`]; [`report`] shows it with what there is now, under Argo CD's names.
+//!
+//! What was counted of an Application goes with it, so that memory does not grow with what once was.
+
+pub mod report;
+
+use prometheus_client::metrics::{family::Family, histogram::Histogram};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tiphys_cluster::AppKey;
+
+/// Seconds, as Argo CD has them; the first ones are for what is faster than it.
+const BUCKETS: [f64; 10] = [0.001, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0];
+
+/// Names and values of labels.
+pub type Labels = Vec<(Cow<'static, str>, String)>;
+
+/// The counters of a controller. Cheap to clone.
+#[derive(Clone)]
+pub struct Metrics {
+    apps: Arc<Mutex<HashMap<AppKey, Syncs>>>,
+    reconciles: Family<Labels, Histogram, fn() -> Histogram>,
+}
+
+/// What syncs of one Application came to.
+#[derive(Clone, Debug, Default)]
+struct Syncs {
+    /// By project and server, then by phase and whether it was a dry run.
+    count: BTreeMap<(Place, String, bool), u64>,
+    seconds: BTreeMap<Place, f64>,
+}
+
+/// Project and server.
+type Place = (String, String);
+
+/// A sync that has ended.
+pub struct EndedSync {
+    pub project: String,
+    pub server: String,
+    pub phase: String,
+    pub dry_run: bool,
+    pub took: Duration,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let histogram: fn() -> Histogram = || Histogram::new(BUCKETS);
+        Self { apps: Arc::default(), reconciles: Family::new_with_constructor(histogram) }
+    }
+}
+
+impl Metrics {
+    pub fn ended(&self, app: &AppKey, sync: EndedSync) {
+        let mut apps = self.apps();
+        let syncs = apps.entry(app.clone()).or_default();
+        let place = (sync.project, sync.server);
+        *syncs.seconds.entry(place.clone()).or_default() += sync.took.as_secs_f64();
+        *syncs.count.entry((place, sync.phase, sync.dry_run)).or_default() += 1;
+    }
+
+    /// An Application was compared.
+    pub fn reconciled(&self, namespace: &str, server: &str, took: Duration) {
+        let labels = vec![("namespace".into(), namespace.to_owned()), ("dest_server".into(), server.to_owned())];
+        self.reconciles.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    pub fn gone(&self, app: &AppKey) {
+        self.apps().remove(app);
+    }
+
+    fn apps(&self) -> MutexGuard<'_, HashMap<AppKey, Syncs>> {
+        self.apps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
