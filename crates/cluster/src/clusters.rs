@@ -1,14 +1,15 @@
 //! The destination clusters, opened when an Application first needs them.
 //!
 //! Main types: [`Clusters`] and [`LiveCluster`], a cluster with its live cache and the hand that writes to it. A cluster that cannot be
-//! reached is an error for those who ask for it, and for nobody else.
+//! reached is an error for those who ask for it, and for nobody else. When its Secret or what caches go by changes, it is closed, and opened
+//! again for whoever asks next.
 
 use crate::{
-    cache::LiveCache,
-    connect::{Cluster, ConnectOptions, Source},
+    cache::{CacheOptions, LiveCache},
+    connect::{Cluster, ConnectOptions, Credentials, Source},
     discovery::Discovery,
     execute::Executor,
-    records::Records,
+    records::{Records, Settings},
 };
 use std::{
     collections::HashMap,
@@ -18,6 +19,7 @@ use std::{
 use tiphys_api::constants::IN_CLUSTER;
 use tiphys_engine::spec::Destination;
 use tokio::sync::{OnceCell, broadcast};
+use tokio_util::sync::CancellationToken;
 
 /// A cluster that could not be reached is not tried again for so long.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(10);
@@ -27,6 +29,30 @@ pub struct LiveCluster {
     pub destination: Destination,
     pub cache: LiveCache,
     pub executor: Executor,
+    terms: Terms,
+    closed: CancellationToken,
+}
+
+impl LiveCluster {
+    /// Ends when this connection is not the one to use any more. Whoever follows the cache then lets it go.
+    pub async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+}
+
+/// What a connection and its cache depend on.
+#[derive(PartialEq)]
+struct Terms {
+    /// The Secret's; `None`: it has none.
+    credentials: Option<Credentials>,
+    options: CacheOptions,
+}
+
+impl Terms {
+    fn of(settings: &Settings, destination: &Destination) -> Result<Self, String> {
+        let secret = settings.cluster(&destination.server, &destination.name);
+        Ok(Self { credentials: secret.map(|s| s.config.clone()), options: settings.cache_options(secret)? })
+    }
 }
 
 struct Slot {
@@ -45,17 +71,42 @@ struct Shared {
     own: Cluster,
     records: Records,
     slots: Mutex<HashMap<String, Slot>>,
+    /// The settings that the open ones were last compared with.
+    seen: Mutex<Arc<Settings>>,
     opened: broadcast::Sender<Arc<LiveCluster>>,
 }
 
 impl Clusters {
     /// `own` is the cluster the control plane runs in; the others are described by Secrets.
     pub fn new(own: Cluster, records: Records) -> Self {
-        Self { shared: Arc::new(Shared { own, records, slots: Mutex::default(), opened: broadcast::Sender::new(64) }) }
+        let seen = Mutex::new(records.settings());
+        Self { shared: Arc::new(Shared { own, records, slots: Mutex::default(), seen, opened: broadcast::Sender::new(64) }) }
     }
 
     fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<String, Slot>> {
         self.shared.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Closes the clusters that the settings speak of otherwise than when they were opened. A failure is forgotten: it may be mended now.
+    fn compare_with_settings(&self) {
+        let settings = self.shared.records.settings();
+        {
+            let mut seen = self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if Arc::ptr_eq(&seen, &settings) {
+                return;
+            }
+            *seen = settings.clone();
+        }
+        self.slots().retain(|_, slot| {
+            slot.failed = None;
+            let Some(live) = slot.cell.get() else { return true };
+            // What cannot be read changes nothing.
+            let same = Terms::of(&settings, &live.destination).map_or(true, |terms| terms == live.terms);
+            if !same {
+                live.closed.cancel();
+            }
+            same
+        });
     }
 
     /// The cluster, with its cache ready.
@@ -63,6 +114,7 @@ impl Clusters {
     /// # Errors
     /// The reason in words; the same one for a while, so that a cluster that is away is not asked again and again.
     pub async fn get(&self, destination: &Destination) -> Result<Arc<LiveCluster>, String> {
+        self.compare_with_settings();
         let cell = {
             let mut slots = self.slots();
             let slot = slots.entry(destination.server.clone()).or_insert_with(|| Slot { cell: Arc::default(), failed: None });
@@ -98,13 +150,13 @@ impl Clusters {
                 Cluster::connect(options).await.map_err(|e| e.to_string())?
             }
         };
-        let options = settings.cache_options(secret)?;
+        let terms = Terms::of(&settings, destination)?;
         let discovery = Discovery::new(cluster).await.map_err(|e| e.to_string())?;
-        let cache = LiveCache::start(discovery, options);
+        let cache = LiveCache::start(discovery, terms.options.clone());
         cache.customize(&settings.customizations);
         cache.wait_ready().await;
         let executor = Executor::new(cache.clone());
-        let live = Arc::new(LiveCluster { destination: destination.clone(), cache, executor });
+        let live = Arc::new(LiveCluster { destination: destination.clone(), cache, executor, terms, closed: CancellationToken::new() });
         // Nobody listening is fine.
         let _ = self.shared.opened.send(live.clone());
         Ok(live)

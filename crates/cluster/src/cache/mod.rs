@@ -45,7 +45,7 @@ const FETCHES: usize = 16;
 const MOST_REPLICAS: i64 = 1000;
 
 /// What a cache follows and how it recognises Applications' objects.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CacheOptions {
     /// `app_name` is not used: marks of every Application are read.
     pub tracking: Tracking,

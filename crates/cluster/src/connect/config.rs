@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use tiphys_apimachinery::Object;
 
 /// The credentials inside a cluster Secret; they have no Debug and no Display.
-#[derive(Clone, Default, Deserialize)]
+#[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Credentials {
     pub username: String,
@@ -24,7 +24,7 @@ pub struct Credentials {
 }
 
 /// `tlsClientConfig`; the data fields are base64 of PEM, as in the Secret.
-#[derive(Clone, Default, Deserialize)]
+#[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TlsClientConfig {
     pub insecure: bool,

@@ -229,7 +229,12 @@ impl Controller {
 
     async fn follow_cluster(self: Arc<Self>, cluster: Arc<LiveCluster>) {
         let mut changes = cluster.cache.changes();
-        while let Some(change) = next(&mut changes).await {
+        loop {
+            let change = tokio::select! {
+                () = cluster.closed() => return,
+                change = next(&mut changes) => change,
+            };
+            let Some(change) = change else { return };
             match change {
                 Some(change) => self.live_changed(&change),
                 None => self.add_all(Reason::at(Level::Recent)),

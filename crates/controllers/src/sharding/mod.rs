@@ -105,7 +105,7 @@ mod tests {
     /// Where Argo CD 3.6.0 puts clusters: blocks of the number of replicas, clusters as `id=applications`, and the shard of each by
     /// method. Printed by its distribution functions; their hash is golang.org/x/crypto's BLAKE2b instead of one for special processors.
     #[test]
-    fn clusters_land_where_argo_cd_puts_them() {
+    fn fact_96_clusters_land_where_argo_cd_puts_them() {
         let mut compared = 0;
         for block in include_str!("../../tests/sharding/argocd-3.6.txt").split("\n\n").filter(|b| !b.trim().is_empty()) {
             let lines: HashMap<&str, &str> = block.lines().filter_map(|line| line.rsplit_once(": ")).collect();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secrets_word_counts_where_there_is_such_a_shard() {
+    fn fact_97_a_secrets_word_counts_where_there_is_such_a_shard() {
         // Ids and shards are those of Argo CD's tests of five replicas.
         let members =
             [member("1", None), member("2", None), member("3", None), member("4", Some(4)), member("5", Some(5)), member("6", Some(-1))];

@@ -1,0 +1,133 @@
+//! Clusters that Secrets describe, on an embedded API server that is its own destination: when a connection is kept, and when it is made anew.
+
+use http::Method;
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+use tiphys_cluster::{
+    Cluster, Records, RecordsOptions,
+    clusters::{Clusters, LiveCluster},
+    request::{Call, JSON, MERGE_PATCH},
+};
+use tiphys_embedded_kube::{EmbeddedKube, Options};
+use tiphys_engine::spec::Destination;
+use tiphys_gocompat::yaml;
+use tokio::{
+    net::TcpListener,
+    time::{Instant, sleep, timeout},
+};
+
+const TOKEN: &str = "a-token-of-the-test";
+const SECRETS: &str = "/api/v1/namespaces/argocd/secrets";
+const PATIENCE: Duration = Duration::from_secs(30);
+const CRDS: [&str; 2] =
+    [include_str!("../../../deploy/crds/application-crd.yaml"), include_str!("../../../deploy/crds/appproject-crd.yaml")];
+
+struct Ground {
+    _kube: EmbeddedKube,
+    own: Cluster,
+    clusters: Clusters,
+    destination: Destination,
+}
+
+impl Ground {
+    async fn new() -> Self {
+        let kube = EmbeddedKube::start(Options { admin_token: Some(TOKEN.to_owned()), ..Options::default() }).await.expect("it starts");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let server = format!("https://127.0.0.1:{}", listener.local_addr().expect("bound").port());
+        kube.serve(listener);
+        let own = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc").await.expect("it answers");
+        for text in CRDS {
+            let crd = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins).expect("our own file");
+            create(&own, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).await;
+        }
+        create(&own, "/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})).await;
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "labels": {"app.kubernetes.io/part-of": "argocd"}}});
+        create(&own, "/api/v1/namespaces/argocd/configmaps", &map).await;
+        let data = json!({"name": "other", "server": server, "config": config(TOKEN)});
+        let metadata = json!({"name": "other", "labels": {"argocd.argoproj.io/secret-type": "cluster"}});
+        create(&own, SECRETS, &json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data})).await;
+        let records = Records::start(own.clone(), RecordsOptions::new("argocd"));
+        records.wait_ready().await.expect("the records can be read");
+        let clusters = Clusters::new(own.clone(), records);
+        Self { _kube: kube, own, clusters, destination: Destination { server, name: "other".into() } }
+    }
+
+    async fn patch(&self, path: &str, patch: &Value) {
+        let call = Call::new(Method::PATCH, path).with_body(MERGE_PATCH, patch.to_string());
+        self.own.http().send(&call).await.expect("patched");
+    }
+
+    async fn secret(&self, patch: &Value) {
+        self.patch(&format!("{SECRETS}/other"), patch).await;
+    }
+
+    async fn get(&self) -> Arc<LiveCluster> {
+        self.clusters.get(&self.destination).await.expect("it is open")
+    }
+
+    /// The connection that takes the place of this one.
+    async fn after(&self, old: &Arc<LiveCluster>) -> Arc<LiveCluster> {
+        let began = Instant::now();
+        loop {
+            if let Ok(now) = self.clusters.get(&self.destination).await
+                && !Arc::ptr_eq(&now, old)
+            {
+                timeout(PATIENCE, old.closed()).await.expect("who follows the old one is told");
+                return now;
+            }
+            assert!(began.elapsed() < PATIENCE, "the old connection is still in use");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+fn config(token: &str) -> String {
+    json!({"bearerToken": token, "tlsClientConfig": {"insecure": true}}).to_string()
+}
+
+async fn create(cluster: &Cluster, path: &str, object: &Value) {
+    let call = Call::new(Method::POST, path).with_body(JSON, object.to_string());
+    cluster.http().json::<Value>(&call).await.unwrap_or_else(|e| panic!("{path}: {e}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fact_102_what_a_secret_says_of_the_connection_makes_it_anew() {
+    let ground = Ground::new().await;
+    let first = ground.get().await;
+    assert!(Arc::ptr_eq(&first, &ground.get().await), "one connection serves all");
+
+    // What the connection does not depend on; the settings are known to have come when something else has.
+    ground.secret(&json!({"metadata": {"labels": {"team": "a"}}, "stringData": {"project": "default"}})).await;
+    sleep(Duration::from_millis(500)).await;
+    assert!(Arc::ptr_eq(&first, &ground.get().await), "labels and project do not matter");
+
+    ground.secret(&json!({"stringData": {"namespaces": "default"}})).await;
+    let second = ground.after(&first).await;
+
+    ground.secret(&json!({"stringData": {"config": config("another")}})).await;
+    timeout(PATIENCE, async {
+        while ground.clusters.get(&ground.destination).await.is_ok() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .expect("a wrong token is noticed");
+    assert!(timeout(PATIENCE, second.closed()).await.is_ok());
+
+    // And it is tried again at once when it is mended, not after the pause that follows a failure.
+    ground.secret(&json!({"stringData": {"config": config(TOKEN)}})).await;
+    let third = ground.after(&second).await;
+
+    ground.patch("/api/v1/namespaces/argocd/configmaps/argocd-cm", &json!({"data": {"resource.exclusions": "- kinds: [Pod]\n"}})).await;
+    ground.after(&third).await;
+
+    let delete = Call::new(Method::DELETE, format!("{SECRETS}/other"));
+    ground.own.http().send(&delete).await.expect("deleted");
+    timeout(PATIENCE, async {
+        while ground.clusters.get(&ground.destination).await.is_ok() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .expect("without its Secret there is no such cluster");
+}
