@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_prefers_the_shard_of_its_number_and_keeps_to_one_that_it_is_told() {
+    fn fact_98_a_pod_prefers_the_shard_of_its_number_and_keeps_to_one_that_it_is_told() {
         let of = |args: ReplicaArgs, name: &str| args.options("argocd", name).map(|(o, m)| (o.count, o.preferred, o.pinned, m));
         let free = |n: Option<usize>| (3, n, false, Method::RoundRobin);
         assert_eq!(of(args(3, None, "round-robin"), "controller-2").ok(), Some(free(Some(2))));

@@ -220,13 +220,20 @@ mod tests {
     }
 
     fn compared(revision: &str, health: Verdict, at: &str, app: &mut Application) {
+        compared_with(
+            Compared { revisions: Revisions { one: revision.into(), several: Vec::new() }, ..Compared::default() },
+            health,
+            at,
+            app,
+        );
+    }
+
+    fn compared_with(facts: Compared, health: Verdict, at: &str, app: &mut Application) {
         let rules = CompareRules::new(Tracking::annotation("a"), "argocd", "a", "https://kubernetes.default.svc", "prod");
         let live = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "prod"}});
         let live = Object::from_value(live).expect("a map");
         let mut comparison = compare(Desired::default(), &[(live.key(), Arc::new(live))].into(), &rules, &NoKinds, None, &DryRuns::new());
         comparison.health = Health::new(health, "");
-        let revisions = Revisions { one: revision.into(), several: Vec::new() };
-        let facts = Compared { revisions, ..Compared::default() };
         apply_comparison(app, &comparison, &facts, time(at));
     }
 
@@ -243,6 +250,18 @@ mod tests {
         let mut app = Application::default();
         compared("abc", Verdict::Healthy, "2026-01-01T00:00:00Z", &mut app);
         assert_eq!((app.status.sync.revision.as_str(), app.status.sync.revisions.len()), ("abc", 0));
+    }
+
+    #[test]
+    fn fact_78_only_what_git_was_asked_for_counts_as_a_reconciliation() {
+        let mut app = Application::default();
+        let told = |app: &Application| app.status.reconciled_at.map(|t| t.timestamp());
+        compared("abc", Verdict::Healthy, "2026-01-01T00:00:00Z", &mut app);
+        assert_eq!(told(&app), Some(time("2026-01-01T00:00:00Z")), "the first one does, whatever it is");
+        compared("abc", Verdict::Healthy, "2026-01-02T00:00:00Z", &mut app);
+        assert_eq!(told(&app), Some(time("2026-01-01T00:00:00Z")));
+        compared_with(Compared { reconciled: true, ..Compared::default() }, Verdict::Healthy, "2026-01-03T00:00:00Z", &mut app);
+        assert_eq!(told(&app), Some(time("2026-01-03T00:00:00Z")));
     }
 
     #[test]
