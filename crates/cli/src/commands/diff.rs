@@ -12,7 +12,6 @@ use super::apply::{
 use crate::{client::Failure as Exit, output};
 use serde_json::Value;
 use similar::TextDiff;
-use std::time::Duration;
 use tiphys_apimachinery::Object;
 use tiphys_cluster::apply::{Applier, CLIENT_SIDE_MANAGER, DryRun, SERVER_SIDE_MANAGER, Settings};
 
@@ -55,21 +54,13 @@ impl DiffCommand {
         self.files.check()?;
         let default_manager = if self.server_side { SERVER_SIDE_MANAGER } else { CLIENT_SIDE_MANAGER };
         let settings = Settings {
-            manager: self.field_manager.clone().unwrap_or_else(|| default_manager.to_owned()),
             server_side: self.server_side,
             force_conflicts: self.force_conflicts,
-            subresource: String::new(),
             dry_run: DryRun::Server,
             field_validation: "Ignore",
-            overwrite: true,
-            published_types: true,
-            force: false,
-            grace_period: None,
-            timeout: Duration::ZERO,
-            propagation: "Background",
             // With an explanation comes the object before.
             explain: true,
-            on_warning: warnings(),
+            ..Settings::new(self.field_manager.as_deref().unwrap_or(default_manager), warnings())
         };
         let target = self.kube.connect().await?;
         let applier = Applier::new(target.discovery.clone(), settings);

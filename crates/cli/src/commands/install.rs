@@ -3,10 +3,9 @@
 use super::apply::{Told, finish, kube::KubeArgs, warnings};
 use crate::{client::Failure, output};
 use serde_json::Value;
-use std::time::Duration;
 use tiphys_apimachinery::{Gvk, Object};
 use tiphys_cluster::{
-    apply::{Applier, DryRun, Item, Settings},
+    apply::{Applier, Item, Settings},
     request::Call,
 };
 use tiphys_gocompat::yaml;
@@ -88,7 +87,7 @@ fn manifests(namespace: &str, image: &str) -> Result<Vec<Object>, String> {
 
 async fn apply(kube: &KubeArgs, objects: Vec<Object>) -> Result<(), Told> {
     let target = kube.connect().await?;
-    let applier = Applier::new(target.discovery.clone(), settings());
+    let applier = Applier::new(target.discovery.clone(), Settings { server_side: true, ..Settings::new(MANAGER, warnings()) });
     for object in objects {
         let gvk = Gvk::from_api_version(object.api_version(), object.kind());
         let kind = target.discovery.resolve(&gvk).await.map_err(tiphys_cluster::apply::Failure::from)?;
@@ -112,25 +111,6 @@ async fn apply(kube: &KubeArgs, objects: Vec<Object>) -> Result<(), Told> {
 fn is_ours(live: &Object) -> bool {
     let managers = live.metadata("managedFields").and_then(Value::as_array);
     managers.is_some_and(|entries| entries.iter().any(|e| e["manager"] == MANAGER))
-}
-
-fn settings() -> Settings {
-    Settings {
-        manager: MANAGER.to_owned(),
-        server_side: true,
-        force_conflicts: false,
-        subresource: String::new(),
-        dry_run: DryRun::None,
-        field_validation: "Strict",
-        overwrite: true,
-        published_types: true,
-        force: false,
-        grace_period: None,
-        timeout: Duration::ZERO,
-        propagation: "Background",
-        explain: false,
-        on_warning: warnings(),
-    }
 }
 
 #[cfg(test)]

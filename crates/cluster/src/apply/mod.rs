@@ -65,6 +65,28 @@ pub struct Settings {
     pub on_warning: OnWarning,
 }
 
+impl Settings {
+    /// What kubectl does without flags, under another name.
+    pub fn new(manager: impl Into<String>, on_warning: OnWarning) -> Self {
+        Self {
+            manager: manager.into(),
+            server_side: false,
+            force_conflicts: false,
+            subresource: String::new(),
+            dry_run: DryRun::None,
+            field_validation: "Strict",
+            overwrite: true,
+            published_types: true,
+            force: false,
+            grace_period: None,
+            timeout: Duration::ZERO,
+            propagation: "Background",
+            explain: false,
+            on_warning,
+        }
+    }
+}
+
 /// An object to be applied.
 #[derive(Clone, Debug)]
 pub struct Item {

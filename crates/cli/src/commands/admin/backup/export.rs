@@ -1,9 +1,9 @@
 //! `admin export`. Main type: [`Export`].
 
-use super::{Backup, Part};
+use super::{Backup, Part, Place};
 use crate::{
     client::Failure,
-    commands::apply::{Told, finish, kube::KubeArgs},
+    commands::apply::{Told, finish},
     output::{self, log},
 };
 use serde_json::{Map, Value, json};
@@ -21,14 +21,8 @@ pub struct Export {
     /// Output to the specified file instead of stdout
     #[arg(long, short = 'o', default_value = "-", value_name = "FILE")]
     out: String,
-    /// Namespaces (globs) whose applications are exported, too [default: application.namespaces of argocd-cmd-params-cm]
-    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
-    application_namespaces: Vec<String>,
-    /// Namespaces (globs) whose ApplicationSets are exported, too [default: applicationsetcontroller.namespaces]
-    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
-    applicationset_namespaces: Vec<String>,
     #[command(flatten)]
-    kube: KubeArgs,
+    place: Place,
 }
 
 impl Export {
@@ -44,8 +38,8 @@ impl Export {
     }
 
     async fn documents(&self, text: &mut String) -> Result<(), Told> {
-        let target = self.kube.connect().await?;
-        let backup = Backup::new(&target, &self.kube, &self.application_namespaces, &self.applicationset_namespaces).await;
+        let target = self.place.kube.connect().await?;
+        let backup = Backup::new(&target, &self.place).await;
         let backup = backup.map_err(apply::Failure::from)?;
         for part in Part::ALL {
             let Some(objects) = backup.live(part).await.map_err(apply::Failure::from)? else {

@@ -1,10 +1,10 @@
 //! `admin import`. Main type: [`Import`].
 
-use super::{Backup, Part};
+use super::{Backup, Part, Place};
 use crate::{
     client::{Failure, reason},
     commands::{
-        apply::{Told, failure::Trouble, finish, kube::KubeArgs},
+        apply::{Told, failure::Trouble, finish},
         prompt,
     },
     output::{self, log},
@@ -56,14 +56,8 @@ pub struct Import {
     /// Leave resources with this label alone
     #[arg(long, value_name = "KEY=VALUE")]
     skip_resources_with_label: Option<String>,
-    /// Namespaces (globs) into which applications may be imported [default: application.namespaces of argocd-cmd-params-cm]
-    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
-    application_namespaces: Vec<String>,
-    /// Namespaces (globs) into which ApplicationSets may be imported [default: applicationsetcontroller.namespaces]
-    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
-    applicationset_namespaces: Vec<String>,
     #[command(flatten)]
-    kube: KubeArgs,
+    place: Place,
 }
 
 impl Import {
@@ -74,8 +68,8 @@ impl Import {
     async fn all(&self) -> Result<(), Told> {
         // Before anything is changed: one document that is wrong leaves the cluster as it is.
         let objects = self.read()?;
-        let target = self.kube.connect().await?;
-        let backup = Backup::new(&target, &self.kube, &self.application_namespaces, &self.applicationset_namespaces).await;
+        let target = self.place.kube.connect().await?;
+        let backup = Backup::new(&target, &self.place).await;
         let backup = backup.map_err(apply::Failure::from)?;
         let began = Timestamp::now();
         output::print(&format!("import process started {}\n", backup.namespace));

@@ -65,6 +65,19 @@ impl Part {
     }
 }
 
+/// Where an installation is.
+#[derive(clap::Args)]
+struct Place {
+    /// Namespaces (globs) whose Applications belong to it, too [default: application.namespaces of argocd-cmd-params-cm]
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    application_namespaces: Vec<String>,
+    /// Namespaces (globs) whose ApplicationSets belong to it, too [default: applicationsetcontroller.namespaces]
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    applicationset_namespaces: Vec<String>,
+    #[command(flatten)]
+    kube: KubeArgs,
+}
+
 /// The namespace of the installation: what `-n` says, the kubeconfig's otherwise; `argocd` rather than `default`, where nothing is installed.
 pub fn namespace(kube: &KubeArgs, target: &Target) -> String {
     match kube.namespace() {
@@ -83,8 +96,8 @@ struct Backup<'a> {
 
 impl<'a> Backup<'a> {
     /// What is not given is what the parameters of the installation say.
-    async fn new(target: &'a Target, kube: &KubeArgs, applications: &[String], application_sets: &[String]) -> Result<Self, Error> {
-        let namespace = namespace(kube, target);
+    async fn new(target: &'a Target, place: &Place) -> Result<Self, Error> {
+        let namespace = namespace(&place.kube, target);
         let path = Part::ConfigMap.object_path(&namespace, PARAMETERS);
         let parameters = match target.discovery.cluster().http().json::<Object>(&Call::get(path)).await {
             Ok(map) => map,
@@ -98,8 +111,8 @@ impl<'a> Backup<'a> {
             }
             given => given.to_vec(),
         };
-        let applications = list(applications, "application.namespaces");
-        let application_sets = list(application_sets, "applicationsetcontroller.namespaces");
+        let applications = list(&place.application_namespaces, "application.namespaces");
+        let application_sets = list(&place.applicationset_namespaces, "applicationsetcontroller.namespaces");
         Ok(Self { target, namespace, applications, application_sets })
     }
 
