@@ -40,6 +40,8 @@ impl EventTarget {
 #[derive(Clone, Debug)]
 pub struct Event {
     pub target: EventTarget,
+    /// When it happened; names the Event, so that a listing has them in their order whichever is written first.
+    pub at: jiff::Timestamp,
     /// `Normal` or `Warning`.
     pub warning: bool,
     pub reason: &'static str,
@@ -51,7 +53,8 @@ pub struct Event {
 
 impl Event {
     pub fn new(target: EventTarget, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { target, warning: false, reason, message: message.into(), annotations: BTreeMap::new(), labels: BTreeMap::new() }
+        let at = jiff::Timestamp::now();
+        Self { target, at, warning: false, reason, message: message.into(), annotations: BTreeMap::new(), labels: BTreeMap::new() }
     }
 
     pub fn warning(mut self, warning: bool) -> Self {
@@ -98,7 +101,6 @@ impl Events {
     /// Writes and waits.
     pub async fn write(&self, event: &Event) -> Result<(), Error> {
         let t = &event.target;
-        let now = jiff::Timestamp::now();
         let ours = matches!(t.gvk.kind.as_str(), "Application" | "AppProject" | "ApplicationSet");
         // Resources may live in another cluster; their Events stay with the control plane.
         let namespace = if ours { &t.namespace } else { &self.namespace };
@@ -106,9 +108,9 @@ impl Events {
         if !ours {
             annotations.insert("resource-namespace".to_owned(), t.namespace.clone());
         }
-        let stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let stamp = event.at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let mut metadata = Map::from_iter([
-            ("name".to_owned(), Value::from(format!("{}.{:x}", t.name, now.as_nanosecond()))),
+            ("name".to_owned(), Value::from(format!("{}.{:x}", t.name, event.at.as_nanosecond()))),
             ("namespace".to_owned(), Value::from(namespace.as_str())),
         ]);
         for (field, map) in [("annotations", &annotations), ("labels", &event.labels)] {
