@@ -11,7 +11,7 @@ use tiphys_api::{
     AppProject, Application, access::normalize_url, application::ApplicationDestination, application::ApplicationSpec,
     constants::IN_CLUSTER, source::ApplicationSource,
 };
-use tiphys_gocompat::glob;
+use tiphys_gocompat::{glob, patterns};
 
 /// A cluster that an Application may name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -99,11 +99,15 @@ pub fn project_condition(app: &Application, project: Option<&AppProject>, contro
         ));
     };
     let namespace = app.metadata.namespace.as_str();
-    let permitted = namespace == control_namespace || project.spec.source_namespaces.iter().any(|p| glob::matches(p, namespace, &[]));
-    (!permitted).then(|| {
+    (!namespace_permitted(project, namespace, control_namespace)).then(|| {
         let message = format!("application '{}' in namespace '{namespace}' is not permitted to use project '{name}'", app.metadata.name);
         Condition::new(ConditionType::UnknownError, message)
     })
+}
+
+/// Whether a project takes Applications from a namespace: from the control plane's always.
+pub fn namespace_permitted(project: &AppProject, namespace: &str, control_namespace: &str) -> bool {
+    namespace == control_namespace || patterns::any(&project.spec.source_namespaces, namespace)
 }
 
 /// An empty project means `default`.

@@ -95,6 +95,8 @@ pub struct EventRecord {
 /// Our records in Kubernetes. Secrets, ConfigMaps and projects are those of the control plane's namespace.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
+    /// Whether Applications may be in a namespace.
+    fn permits(&self, namespace: &str) -> bool;
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application>;
     async fn create_app(&self, app: &Application) -> StoreResult<Application>;
     /// Applies a JSON merge patch; with a `metadata.resourceVersion` in it only if that is still the version.

@@ -10,6 +10,8 @@ use crate::{
     transport,
 };
 use std::sync::Arc;
+use tiphys_api::Application;
+use tiphys_cluster::AppKey;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -78,6 +80,11 @@ impl State {
     /// The namespace asked for, or ours.
     pub(crate) fn namespace_or_ours<'a>(&'a self, namespace: &'a str) -> &'a str {
         if namespace.is_empty() { &self.options.namespace } else { namespace }
+    }
+
+    /// How an Application marks its objects: `<namespace>_<name>` outside our namespace.
+    pub(crate) fn instance(&self, app: &Application) -> String {
+        AppKey::new(self.namespace_or_ours(&app.metadata.namespace), &app.metadata.name).instance(&self.options.namespace)
     }
 }
 

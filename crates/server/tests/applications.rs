@@ -12,7 +12,7 @@ use tiphys_api::{
     application::ApplicationWatchEvent,
     rpc::application::{ApplicationDeleteRequest, ApplicationQuery, ApplicationResponse, ApplicationSyncRequest},
 };
-use tiphys_server::ports::Propagation;
+use tiphys_server::ports::{Propagation, Store as _};
 
 const GET: &str = "/application.ApplicationService/Get";
 const SYNC: &str = "/application.ApplicationService/Sync";
@@ -343,4 +343,44 @@ async fn actions_are_listed_and_run() {
     assert_eq!(world.rest(Method::POST, &own, Some(json!("toggle-auto-sync"))).await.0, 200);
     let read: Application = world.grpc(GET, named("a")).await.expect("it is there");
     assert!(read.spec.sync_policy.is_some_and(|p| p.automated.is_some()));
+}
+
+#[tokio::test]
+async fn fact_80_applications_in_permitted_namespaces_are_served_like_our_own() {
+    let world = World::start().await;
+    let mut elsewhere = app("a");
+    elsewhere["metadata"]["namespace"] = "team".into();
+    let refused = world.rest(Method::POST, APPS, Some(elsewhere.clone())).await;
+    assert_eq!((refused.0, refused.1["error"].as_str()), (403, Some("namespace 'team' is not permitted")));
+
+    world.store.permitted.lock().expect("not poisoned").push("team".into());
+    let (status, body) = world.rest(Method::POST, APPS, Some(elsewhere.clone())).await;
+    let foreign = "app is not allowed in project \"default\", or the project does not exist";
+    assert_eq!((status, body["error"].as_str()), (400, Some(foreign)), "the project does not take Applications from there");
+    let mut project = world.store.get_project("default").await.expect("it is there");
+    project.spec.source_namespaces = vec!["other".into(), "/^te/".into()];
+    world.store.update_project(&project).await.expect("stored");
+    let (status, created) = world.rest(Method::POST, APPS, Some(elsewhere)).await;
+    assert_eq!((status, created["metadata"]["namespace"].as_str()), (200, Some("team")), "{created}");
+
+    create(&world, "b").await;
+    assert_eq!(world.rest(Method::GET, &format!("{APPS}/a"), None).await.0, 403, "there is none of that name in our namespace");
+    let at = |call: &str| format!("{APPS}/a{call}?appNamespace=team");
+    assert_eq!(world.rest(Method::GET, &at(""), None).await.1["metadata"]["name"], "a");
+    let names = |list: Value| -> Vec<String> {
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        items.iter().map(|a| format!("{}/{}", a["metadata"]["namespace"], a["metadata"]["name"]).replace('"', "")).collect()
+    };
+    assert_eq!(names(world.rest(Method::GET, APPS, None).await.1), ["team/a", "argocd/b"]);
+    assert_eq!(names(world.rest(Method::GET, &format!("{APPS}?appNamespace=team"), None).await.1), ["team/a"]);
+    let query = ApplicationQuery { name: Some("a".into()), app_namespace: Some("team".into()), ..Default::default() };
+    let mut watch: tonic::Streaming<ApplicationWatchEvent> = world.grpc_stream(WATCH, query).await;
+    let seen = watch.next().await.expect("an event").expect("no error");
+    assert_eq!(seen.application.metadata.namespace, "team");
+    let (status, synced) = world.rest(Method::POST, &format!("{APPS}/a/sync"), Some(json!({"appNamespace": "team"}))).await;
+    assert_eq!((status, synced["operation"]["initiatedBy"]["username"].as_str()), (200, Some("admin")), "{synced}");
+    let (_, rendered) = world.rest(Method::GET, &at("/manifests"), None).await;
+    assert!(rendered.to_string().contains("team_a"), "{rendered}");
+    assert_eq!(world.rest(Method::DELETE, &at(""), None).await.0, 200);
+    assert_eq!(names(world.rest(Method::GET, APPS, None).await.1), ["argocd/b"]);
 }

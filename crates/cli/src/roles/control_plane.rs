@@ -4,7 +4,7 @@ use super::{metrics::MetricsArgs, replicas::ReplicaArgs, up::bootstrap, wire::Co
 use anyhow::Context;
 use clap::Args;
 use std::{net::IpAddr, os::unix::fs::DirBuilderExt, path::PathBuf};
-use tiphys_cluster::{Cluster, ConnectOptions, Source};
+use tiphys_cluster::{Cluster, ConnectOptions, RecordsOptions, Source};
 use tiphys_controllers::application;
 use tiphys_server::Tls;
 use tokio::net::TcpListener;
@@ -22,6 +22,9 @@ pub struct ControlPlaneArgs {
     /// Namespace of Applications, projects and settings
     #[arg(long, default_value = "argocd", env = "ARGOCD_NAMESPACE")]
     namespace: String,
+    /// Namespaces with Applications beside it: names, globs, /expressions/ [default: application.namespaces of argocd-cmd-params-cm, followed]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', env = "ARGOCD_APPLICATION_NAMESPACES")]
+    application_namespaces: Vec<String>,
     /// Address to listen on
     #[arg(long, default_value = "0.0.0.0", env = "ARGOCD_SERVER_LISTEN_ADDRESS")]
     address: IpAddr,
@@ -60,7 +63,7 @@ pub async fn run(args: ControlPlaneArgs) -> anyhow::Result<()> {
         // Not the password itself: this may be a log that others read.
         println!("The password of admin is in Secret {}: tiphys admin initial-password -n {}", bootstrap::INITIAL_PASSWORD, args.namespace);
     }
-    let plane = ControlPlane::start(cluster, &args.namespace, repositories(&args)?, false).await?;
+    let plane = ControlPlane::start(cluster, place(&args), repositories(&args)?, false).await?;
     let sharding = args.replicas.start(&plane.records.cluster, &args.namespace)?;
     let listener = TcpListener::bind((args.address, args.port))
         .await
@@ -79,6 +82,12 @@ pub async fn run(args: ControlPlaneArgs) -> anyhow::Result<()> {
     controller.await?;
     api.await??;
     Ok(())
+}
+
+/// Where the Applications and settings are. A variable that is set and empty, as Argo CD's manifests have them, says nothing.
+fn place(args: &ControlPlaneArgs) -> RecordsOptions {
+    let given: Vec<String> = args.application_namespaces.iter().map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect();
+    RecordsOptions { application_namespaces: (!given.is_empty()).then_some(given), ..RecordsOptions::new(&args.namespace) }
 }
 
 /// The folder that was given, else a new one that nobody else can have made before.

@@ -29,8 +29,8 @@ impl ControlPlane {
     /// Starts following the records of a cluster and waits until they are known.
     ///
     /// `local_repositories`: whether Applications may name folders of this machine, as `tiphys up` lets them.
-    pub async fn start(cluster: Cluster, namespace: &str, repositories: PathBuf, local_repositories: bool) -> anyhow::Result<Self> {
-        let records = Records::start(cluster.clone(), RecordsOptions::new(namespace));
+    pub async fn start(cluster: Cluster, place: RecordsOptions, repositories: PathBuf, local_repositories: bool) -> anyhow::Result<Self> {
+        let records = Records::start(cluster.clone(), place);
         records.wait_ready().await?;
         let clusters = Clusters::new(cluster, records.clone());
         let options = RepoOptions { allow_local: local_repositories, ..RepoOptions::default() };

@@ -11,10 +11,12 @@ pub use settings::{RepoSecret, SecretText, Settings, is_in_cluster};
 pub use store::{Record, RecordChange, Store};
 
 use crate::{connect::Cluster, discovery::Kind, error::Error};
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 use tiphys_api::{AppProject, Application, constants};
 use tiphys_apimachinery::Gvk;
+use tiphys_gocompat::patterns;
 use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Who owns the fields that these writes set.
 pub(crate) const FIELD_MANAGER: &str = constants::FIELD_MANAGER;
@@ -27,13 +29,37 @@ pub type Untyped = serde_json::Value;
 pub struct RecordsOptions {
     /// The control plane's namespace, usually `argocd`.
     pub namespace: String,
-    /// Namespaces with Applications beside it (`application.namespaces`, without globs); `*` means all.
-    pub application_namespaces: Vec<String>,
+    /// Which namespaces may have Applications beside it, as [`patterns`] reads them; `None`: what `application.namespaces` of
+    /// argocd-cmd-params-cm says, and whenever it says something else.
+    pub application_namespaces: Option<Vec<String>>,
 }
 
 impl RecordsOptions {
     pub fn new(namespace: &str) -> Self {
-        Self { namespace: namespace.to_owned(), application_namespaces: Vec::new() }
+        Self { namespace: namespace.to_owned(), application_namespaces: None }
+    }
+}
+
+/// The namespaces that Applications may be in: the control plane's, and those of the patterns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Permitted {
+    own: String,
+    others: Vec<String>,
+}
+
+impl Permitted {
+    fn permits(&self, namespace: &str) -> bool {
+        namespace == self.own || patterns::any(&self.others, namespace)
+    }
+
+    /// What to follow: these namespaces, or, when their names are not known, all.
+    fn places(&self) -> Vec<String> {
+        let is_name = |pattern: &String| pattern.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        if !self.others.iter().all(is_name) {
+            return Vec::new();
+        }
+        let places: BTreeSet<String> = self.others.iter().chain([&self.own]).cloned().collect();
+        places.into_iter().collect()
     }
 }
 
@@ -47,41 +73,40 @@ pub struct Records {
     pub config_maps: Store<Untyped>,
     pub secrets: Store<Untyped>,
     settings: watch::Receiver<Arc<Settings>>,
+    /// `None` until it is known.
+    permitted: watch::Receiver<Option<Arc<Permitted>>>,
+    _guard: Arc<DropGuard>,
 }
 
 impl Records {
     /// Starts following. Must be called inside a tokio runtime. The CRDs must be there (or come; they are waited for).
     pub fn start(cluster: Cluster, options: RecordsOptions) -> Self {
         let here = vec![options.namespace.clone()];
-        let globs = options.application_namespaces.iter().any(|n| n.contains('*') || n.starts_with('/'));
-        let mut application_namespaces = if globs { Vec::new() } else { [here.clone(), options.application_namespaces].concat() };
-        application_namespaces.sort();
-        application_namespaces.dedup();
-        let applications = Store::start(
-            cluster.clone(),
-            kind(constants::GROUP, constants::VERSION, "Application", "applications"),
-            &application_namespaces,
-            "",
-        );
+        let applications =
+            Store::start(cluster.clone(), kind(constants::GROUP, constants::VERSION, "Application", "applications"), &here, "");
         let projects = Store::start(cluster.clone(), kind(constants::GROUP, constants::VERSION, "AppProject", "appprojects"), &here, "");
         let config_maps = Store::start(cluster.clone(), kind("", "v1", "ConfigMap", "configmaps"), &here, "");
         let secrets = Store::start(cluster.clone(), kind("", "v1", "Secret", "secrets"), &here, "");
         let settings = settings::follow(&config_maps, &secrets);
-        Self { cluster, namespace: options.namespace, applications, projects, config_maps, secrets, settings }
+        let stop = CancellationToken::new();
+        let permitted = permit(&options, &applications, &settings, stop.clone());
+        let guard = Arc::new(stop.drop_guard());
+        Self { cluster, namespace: options.namespace, applications, projects, config_maps, secrets, settings, permitted, _guard: guard }
     }
 
     /// Waits until everything was read once, or says what cannot be.
     pub async fn wait_ready(&self) -> Result<(), Error> {
-        tokio::try_join!(
-            self.applications.wait_ready(),
-            self.projects.wait_ready(),
-            self.config_maps.wait_ready(),
-            self.secrets.wait_ready()
-        )?;
-        let mut settings = self.settings.clone();
-        // It ends only when the stores do, and they are held here.
+        tokio::try_join!(self.projects.wait_ready(), self.config_maps.wait_ready(), self.secrets.wait_ready())?;
+        let (mut settings, mut permitted) = (self.settings.clone(), self.permitted.clone());
+        // They end only when the stores do, and these are held here.
         let _ = settings.wait_for(|s| s.complete).await;
-        Ok(())
+        let _ = permitted.wait_for(Option::is_some).await;
+        self.applications.wait_ready().await
+    }
+
+    /// Whether Applications may be in a namespace.
+    pub fn permits(&self, namespace: &str) -> bool {
+        namespace == self.namespace || self.permitted.borrow().as_ref().is_some_and(|p| p.permits(namespace))
     }
 
     /// The settings as they are now.
@@ -98,6 +123,38 @@ impl Records {
     pub fn events(&self, component: &str) -> Events {
         Events::new(self.cluster.clone(), component, &self.namespace)
     }
+}
+
+/// Has the store follow the namespaces that Applications may be in, now and whenever the settings say others.
+fn permit(
+    options: &RecordsOptions,
+    applications: &Store<Application>,
+    settings: &watch::Receiver<Arc<Settings>>,
+    stop: CancellationToken,
+) -> watch::Receiver<Option<Arc<Permitted>>> {
+    let (sender, receiver) = watch::channel(None);
+    let (own, fixed) = (options.namespace.clone(), options.application_namespaces.clone());
+    let (applications, mut settings) = (applications.clone(), settings.clone());
+    let follow = async move {
+        let mut followed = Arc::new(Permitted { own: own.clone(), others: Vec::new() });
+        loop {
+            let now = settings.borrow_and_update().clone();
+            if let Some(others) = fixed.clone().or_else(|| now.complete.then(|| now.application_namespaces())) {
+                let permitted = Arc::new(Permitted { own: own.clone(), others });
+                if permitted != followed {
+                    let rule = permitted.clone();
+                    applications.follow(&permitted.places(), Arc::new(move |namespace| rule.permits(namespace)));
+                    followed = permitted.clone();
+                }
+                sender.send_replace(Some(permitted));
+            }
+            if settings.changed().await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::spawn(async move { stop.run_until_cancelled(follow).await });
+    receiver
 }
 
 /// A kind that is known without asking.

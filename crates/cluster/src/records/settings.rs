@@ -100,6 +100,11 @@ impl Settings {
         self.params.get(key).map_or("", String::as_str)
     }
 
+    /// `application.namespaces` of argocd-cmd-params-cm: namespaces with Applications beside the control plane's, as `patterns` reads them.
+    pub fn application_namespaces(&self) -> Vec<String> {
+        self.param("application.namespaces").split(',').map(str::trim).filter(|n| !n.is_empty()).map(str::to_owned).collect()
+    }
+
     /// `true` as Go's settings read it.
     pub fn is_true(&self, key: &str) -> bool {
         self.get(key) == "true"

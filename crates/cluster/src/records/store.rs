@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json, value::RawValue};
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::{Arc, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
 };
 use tiphys_apimachinery::Object;
 use tokio::sync::{Semaphore, broadcast, watch};
@@ -63,18 +63,23 @@ type NamespacedName = (String, String);
 /// All records of one kind. Cheap to clone; the watches end with the last clone.
 pub struct Store<T> {
     shared: Arc<Shared<T>>,
-    _guard: Arc<DropGuard>,
+    /// Ends the watches; another one when others are followed.
+    guard: Arc<Mutex<Option<DropGuard>>>,
 }
 
 impl<T> Clone for Store<T> {
     fn clone(&self) -> Self {
-        Self { shared: self.shared.clone(), _guard: self._guard.clone() }
+        Self { shared: self.shared.clone(), guard: self.guard.clone() }
     }
 }
+
+/// Which namespaces' records are kept, of those that are followed.
+pub(super) type Admits = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 struct Shared<T> {
     cluster: Cluster,
     kind: Kind,
+    label_selector: String,
     records: RwLock<Records<T>>,
     changes: broadcast::Sender<Arc<RecordChange<T>>>,
     /// Collections not listed yet, and why the last list failed.
@@ -85,10 +90,13 @@ struct Records<T> {
     all: BTreeMap<NamespacedName, Arc<Record<T>>>,
     /// Everything up to this resourceVersion has been seen.
     position: u64,
+    admits: Admits,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct State {
+    /// Counts up when other namespaces are followed; what a feed of before has to say of its progress holds no more.
+    generation: u64,
     pending: usize,
     error: Option<Error>,
 }
@@ -96,29 +104,52 @@ struct State {
 impl<T: DeserializeOwned + Send + Sync + 'static> Store<T> {
     /// Starts following the kind in these namespaces (none: all of them). Must be called inside a tokio runtime.
     pub fn start(cluster: Cluster, kind: Kind, namespaces: &[String], label_selector: &str) -> Self {
-        let everywhere = vec![String::new()];
-        let namespaces = if namespaces.is_empty() { &everywhere } else { namespaces };
+        let all: Admits = Arc::new(|_| true);
         let shared = Arc::new(Shared {
             kind,
-            records: RwLock::new(Records { all: BTreeMap::new(), position: 0 }),
+            label_selector: label_selector.to_owned(),
+            records: RwLock::new(Records { all: BTreeMap::new(), position: 0, admits: all.clone() }),
             changes: broadcast::Sender::new(FEED_LENGTH),
-            state: watch::Sender::new(State { pending: namespaces.len(), error: None }),
+            state: watch::Sender::new(State::default()),
             cluster,
         });
+        let store = Self { shared, guard: Arc::default() };
+        store.follow(namespaces, all);
+        store
+    }
+
+    /// Follows these namespaces (none: all of them) instead, and keeps what `admits` takes of them; what is known of others goes.
+    /// The store is ready again when they were listed. Must be called inside a tokio runtime.
+    pub(super) fn follow(&self, namespaces: &[String], admits: Admits) {
+        let shared = &self.shared;
+        let everywhere = vec![String::new()];
+        let namespaces = if namespaces.is_empty() { &everywhere } else { namespaces };
+        let mut generation = 0;
+        shared.state.send_modify(|state| {
+            generation = state.generation + 1;
+            *state = State { generation, pending: namespaces.len(), error: None };
+        });
+        shared.keep_only(admits);
         let cancel = CancellationToken::new();
         let lists = Arc::new(Semaphore::new(4));
         for namespace in namespaces {
             let target = Target {
                 path: shared.kind.collection_path(namespace),
-                label_selector: label_selector.to_owned(),
+                label_selector: shared.label_selector.clone(),
                 field_selector: String::new(),
                 lists: lists.clone(),
             };
-            let whole = namespaces.len() == 1;
-            let feed = Feed { shared: Arc::downgrade(&shared), namespace: namespace.clone(), listed: HashSet::new(), done: false, whole };
+            let feed = Feed {
+                shared: Arc::downgrade(shared),
+                namespace: namespace.clone(),
+                listed: HashSet::new(),
+                done: false,
+                whole: namespaces.len() == 1,
+                generation,
+            };
             tokio::spawn(follow(shared.cluster.clone(), target, feed, cancel.clone()));
         }
-        Self { shared, _guard: Arc::new(cancel.drop_guard()) }
+        *self.guard.lock().unwrap_or_else(PoisonError::into_inner) = Some(cancel.drop_guard());
     }
 
     /// Waits for the first complete list. An error that trying again does not help against is returned; others are waited out.
@@ -279,11 +310,25 @@ fn bytes_of(object: &Object) -> Vec<u8> {
 }
 
 impl<T: DeserializeOwned> Shared<T> {
+    /// From now on keeps what `admits` takes; nothing is known of how far the others were seen.
+    fn keep_only(&self, admits: Admits) {
+        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
+        let (kept, gone) = std::mem::take(&mut records.all).into_iter().partition(|(key, _)| admits(&key.0));
+        *records = Records { all: kept, position: 0, admits };
+        let gone: BTreeMap<NamespacedName, Arc<Record<T>>> = gone;
+        for record in gone.into_values() {
+            let _ = self.changes.send(Arc::new(RecordChange { deed: Deed::Deleted, before: Some(record.clone()), record }));
+        }
+    }
+
     /// Takes a newer state of a record. `write`: it is the answer to a request of ours, which the watch may have overtaken.
     fn take(&self, record: Arc<Record<T>>, write: bool) {
         let key = (record.object.namespace().to_owned(), record.object.name().to_owned());
         let version = record.version();
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
+        if !(records.admits)(&key.0) {
+            return;
+        }
         let before = records.all.get(&key).cloned();
         // The answer to the removal of the last finalizer still has the resourceVersion from before.
         let ends = record.object.deletion_timestamp().is_some() && record.object.finalizers().is_empty();
@@ -330,6 +375,7 @@ struct Feed<T> {
     done: bool,
     /// This feed is the only one, so its position is that of the store.
     whole: bool,
+    generation: u64,
 }
 
 impl<T: DeserializeOwned> Feed<T> {
@@ -379,8 +425,10 @@ impl<T: DeserializeOwned + Send + Sync> Sink for Feed<T> {
         gone.iter().for_each(|key| shared.remove(key, None, version));
         self.position(resource_version);
         shared.state.send_modify(|s| {
-            s.pending -= usize::from(!self.done);
-            s.error = None;
+            if s.generation == self.generation {
+                s.pending -= usize::from(!self.done);
+                s.error = None;
+            }
         });
         self.done = true;
     }
@@ -399,7 +447,7 @@ impl<T: DeserializeOwned + Send + Sync> Sink for Feed<T> {
 
     fn position(&mut self, resource_version: &str) {
         let (Some(shared), Ok(version)) = (self.shared.upgrade(), resource_version.parse::<u64>()) else { return };
-        if self.whole {
+        if self.whole && shared.state.borrow().generation == self.generation {
             let mut records = shared.records.write().unwrap_or_else(PoisonError::into_inner);
             records.position = records.position.max(version);
         }
@@ -408,6 +456,10 @@ impl<T: DeserializeOwned + Send + Sync> Sink for Feed<T> {
     fn failed(&mut self, error: &Error) {
         let Some(shared) = self.shared.upgrade() else { return };
         tracing::warn!(kind = %shared.kind.gvk, %error, "cannot follow these records; trying again");
-        shared.state.send_modify(|s| s.error = Some(error.clone()));
+        shared.state.send_modify(|s| {
+            if s.generation == self.generation {
+                s.error = Some(error.clone());
+            }
+        });
     }
 }

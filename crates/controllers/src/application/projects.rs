@@ -30,7 +30,8 @@ async fn release(controller: &Controller) -> bool {
     let mut all_well = true;
     for project in controller.records.projects.list().into_iter().filter(|p| is_held(p)) {
         let (namespace, name) = (project.object.namespace(), project.object.name());
-        if controller.records.applications.list().iter().any(|app| refers(app, name)) {
+        let own = &controller.records.namespace;
+        if controller.records.applications.list().iter().any(|app| refers(app, &project, own)) {
             continue;
         }
         let left: Vec<String> = project.object.finalizers().into_iter().filter(|f| f != RESOURCES_FINALIZER).collect();
@@ -49,7 +50,8 @@ fn is_held(project: &Record<AppProject>) -> bool {
     project.object.deletion_timestamp().is_some() && project.object.finalizers().iter().any(|f| f == RESOURCES_FINALIZER)
 }
 
-/// An Application that cannot be read may belong to any project.
-fn refers(app: &Record<Application>, project: &str) -> bool {
-    app.value().map_or(true, |app| spec::project_name(&app) == project)
+/// An Application that cannot be read may belong to any project; one from a namespace that the project does not take belongs to none.
+fn refers(app: &Record<Application>, project: &Record<AppProject>, own: &str) -> bool {
+    let permitted = project.value().map_or(true, |project| spec::namespace_permitted(&project, app.object.namespace(), own));
+    permitted && app.value().map_or(true, |app| spec::project_name(&app) == project.object.name())
 }

@@ -135,8 +135,8 @@ impl Ground {
     }
 
     /// Writes into the resources of an Application's status how each does, as the API's answers have it: the status as stored leaves it out.
-    pub fn add_health(&self, name: &str, app: &mut Value) {
-        let Some(state) = self.states.get(&AppKey::new(NAMESPACE, name)) else { return };
+    pub fn add_health(&self, namespace: &str, name: &str, app: &mut Value) {
+        let Some(state) = self.states.get(&AppKey::new(namespace, name)) else { return };
         for resource in app.pointer_mut("/status/resources").and_then(Value::as_array_mut).into_iter().flatten() {
             let of = |field: &str| resource[field].as_str().unwrap_or_default();
             let node = state.tree.nodes.iter().map(|n| (&n.resource_ref, &n.health)).find(|(r, _)| {

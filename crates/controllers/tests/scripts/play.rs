@@ -8,7 +8,10 @@ use crate::{
 };
 use http::Method;
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 use tiphys_testkit::Repo;
 use tokio::time::{Instant, sleep};
 
@@ -28,6 +31,8 @@ pub struct Play<'a> {
     namespaces: BTreeSet<String>,
     /// Names of the script's own Applications; the first is the one that steps are about.
     pub apps: Vec<String>,
+    /// The namespaces of Applications that are not in the control plane's.
+    pub places: BTreeMap<String, String>,
 }
 
 /// Plays a script; `id` is a part of every name that others could have, too. The answer is the script with the transcript that came out. On a
@@ -68,7 +73,7 @@ impl<'a> Play<'a> {
         let (app, namespace, repo) = (format!("app-{id}"), format!("ns-{id}"), Repo::new());
         let names = vec![("$APP", app.clone()), ("$NS", namespace.clone()), ("$ARGOCD", NAMESPACE.to_owned()), ("$REPO", repo.url())];
         let kinds = [("v1".to_owned(), "Namespace".to_owned())].into();
-        Self { ground, repo, names, commits: Vec::new(), kinds, namespaces: [namespace].into(), apps: vec![app] }
+        Self { ground, repo, names, commits: Vec::new(), kinds, namespaces: [namespace].into(), apps: vec![app], places: BTreeMap::new() }
     }
 
     pub fn namespace(&self) -> &str {
@@ -112,8 +117,13 @@ impl<'a> Play<'a> {
         self.namespaces.insert(namespace.to_owned());
     }
 
-    pub fn app_path(name: &str) -> String {
-        format!("/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/applications/{name}").trim_end_matches('/').to_owned()
+    /// The namespace of an Application.
+    pub fn place(&self, name: &str) -> &str {
+        self.places.get(name).map_or(NAMESPACE, String::as_str)
+    }
+
+    pub fn app_path(&self, name: &str) -> String {
+        format!("/apis/argoproj.io/v1alpha1/namespaces/{}/applications/{name}", self.place(name))
     }
 
     async fn begin(&mut self) {
@@ -132,11 +142,16 @@ impl<'a> Play<'a> {
             return;
         }
         // Whoever else removes it meanwhile is welcome.
-        for app in self.ground.find(&Self::app_path("")).await.iter().flat_map(|l| l["items"].as_array().cloned().unwrap_or_default()) {
-            let name = app["metadata"]["name"].as_str().unwrap_or_default();
-            if name.starts_with(&self.apps[0]) {
-                let _ = self.ground.send(Method::PATCH, &Self::app_path(name), Some(&json!({"metadata": {"finalizers": null}}))).await;
-                let _ = self.ground.send(Method::DELETE, &Self::app_path(name), None).await;
+        let places = self.places.values().map(String::as_str).chain([NAMESPACE]);
+        for place in places {
+            let all = format!("/apis/argoproj.io/v1alpha1/namespaces/{place}/applications");
+            for app in self.ground.find(&all).await.iter().flat_map(|l| l["items"].as_array().cloned().unwrap_or_default()) {
+                let name = app["metadata"]["name"].as_str().unwrap_or_default();
+                if name.starts_with(&self.apps[0]) {
+                    let path = format!("{all}/{name}");
+                    let _ = self.ground.send(Method::PATCH, &path, Some(&json!({"metadata": {"finalizers": null}}))).await;
+                    let _ = self.ground.send(Method::DELETE, &path, None).await;
+                }
             }
         }
         for (version, kind) in &self.kinds {
@@ -193,8 +208,8 @@ impl<'a> Play<'a> {
         let names = self.plain_names();
         let mut sections = Vec::new();
         for (number, name) in self.apps.iter().enumerate() {
-            let mut app = self.ground.find(&Self::app_path(name)).await;
-            app.iter_mut().for_each(|app| self.ground.add_health(name, app));
+            let mut app = self.ground.find(&self.app_path(name)).await;
+            app.iter_mut().for_each(|app| self.ground.add_health(self.place(name), name, app));
             let app = app.map(|app| transcript::plain_value(&app, &names));
             let title = if number == 0 { String::new() } else { format!("{}: ", name[self.apps[0].len() + 1..].to_owned()) };
             sections.extend(app.as_ref().and_then(|app| transcript::operation(app, &title, "$NS")));
@@ -213,7 +228,7 @@ impl<'a> Play<'a> {
         let words = notation::words(&step.text);
         match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["show", "history"] => {
-                let app = self.ground.find(&Self::app_path(&self.apps[0])).await.unwrap_or_default();
+                let app = self.ground.find(&self.app_path(&self.apps[0])).await.unwrap_or_default();
                 let history = app["status"]["history"].as_array().cloned().unwrap_or_default();
                 history.iter().map(|h| self.plain(&format!("history {}: {}", h["id"], transcript::revision_of(h)))).collect()
             }
@@ -232,7 +247,7 @@ impl<'a> Play<'a> {
 
     /// The Events of the first Application, in the order in which they came.
     async fn events(&self) -> Vec<String> {
-        let list = self.ground.find(&format!("/api/v1/namespaces/{NAMESPACE}/events")).await.unwrap_or_default();
+        let list = self.ground.find(&format!("/api/v1/namespaces/{}/events", self.place(&self.apps[0]))).await.unwrap_or_default();
         let items = list["items"].as_array().cloned().unwrap_or_default();
         let ours = items.iter().filter(|e| e["involvedObject"]["name"] == self.apps[0].as_str());
         let text = |e: &Value, field: &str| e[field].as_str().unwrap_or_default().to_owned();
@@ -246,7 +261,7 @@ impl<'a> Play<'a> {
     /// The path of `kind/name` or `kind/namespace/name`; `app` is the Application, `project` the script's own.
     pub async fn target(&self, target: &str) -> Option<String> {
         match target {
-            "app" => return Some(Self::app_path(&self.apps[0])),
+            "app" => return Some(self.app_path(&self.apps[0])),
             "project" => return Some(self.project_path()),
             _ => {}
         }
@@ -272,7 +287,9 @@ fn field_of(object: Option<&Value>, field: &str) -> String {
         let names: BTreeSet<String> = entries.iter().filter(|e| e["subresource"].is_null()).map(name).collect();
         return names.into_iter().collect::<Vec<_>>().join(", ");
     }
-    match object.pointer(&format!("/{}", field.replace('.', "/"))) {
+    // A name that has dots itself can be had by a JSON pointer.
+    let pointer = if field.starts_with('/') { field.to_owned() } else { format!("/{}", field.replace('.', "/")) };
+    match object.pointer(&pointer) {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
         None => "none".into(),

@@ -66,17 +66,19 @@ impl Play<'_> {
     }
 
     async fn patch_app(&self, app: &str, patch: &Value) -> Said {
-        self.request(Method::PATCH, &Self::app_path(app), Some(patch)).await
+        self.request(Method::PATCH, &self.app_path(app), Some(patch)).await
     }
 
     async fn get_app(&self, app: &str) -> Result<Value, String> {
-        self.ground.find(&Self::app_path(app)).await.ok_or_else(|| format!("there is no Application {app}"))
+        self.ground.find(&self.app_path(app)).await.ok_or_else(|| format!("there is no Application {app}"))
     }
 
     /// Creates the Application, or changes its specification.
     async fn app(&mut self, app: &str, words: &[String], body: &str) -> Said {
         let mut patch = json!({});
-        let (finalizers, words): (Vec<&String>, Vec<&String>) = words.iter().partition(|w| w.starts_with("finalizer"));
+        let (places, words): (Vec<&String>, Vec<&String>) = words.iter().partition(|w| w.starts_with("in="));
+        self.places.extend(places.iter().map(|word| (app.to_owned(), word[3..].to_owned())));
+        let (finalizers, words): (Vec<&String>, Vec<&String>) = words.into_iter().partition(|w| w.starts_with("finalizer"));
         merge(&mut patch, fields("Application", &words.into_iter().cloned().collect::<Vec<_>>())?);
         for word in finalizers {
             let kind = word.split_once('=').map(|(_, kind)| format!("/{kind}")).unwrap_or_default();
@@ -101,7 +103,9 @@ impl Play<'_> {
             }
         });
         merge(&mut object, patch);
-        self.request(Method::POST, &Self::app_path(""), Some(&object)).await
+        let path = self.app_path(app);
+        let all = path.rsplit_once('/').map_or("", |(all, _)| all);
+        self.request(Method::POST, all, Some(&object)).await
     }
 
     /// Creates the project `$APP`, or changes it.

@@ -116,6 +116,10 @@ fn secret_record(object: &Object) -> SecretRecord {
 
 #[async_trait]
 impl Store for RecordStore {
+    fn permits(&self, namespace: &str) -> bool {
+        self.records.permits(namespace)
+    }
+
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application> {
         match self.records.applications.fetch(namespace, name).await? {
             Some(record) => typed(&record),

@@ -38,11 +38,18 @@ pub struct FakeStore {
     changes: broadcast::Sender<StoreEvent>,
     /// Conflicts to answer patches with, before they succeed.
     pub conflicts: Mutex<u32>,
+    /// Namespaces beside `argocd` that Applications may be in.
+    pub permitted: Mutex<Vec<String>>,
+}
+
+/// Applications by qualified name, those of `argocd` by their own.
+fn qualified(namespace: &str, name: &str) -> String {
+    if namespace == "argocd" { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
 impl Default for FakeStore {
     fn default() -> Self {
-        Self { inner: Mutex::default(), changes: broadcast::Sender::new(1024), conflicts: Mutex::default() }
+        Self { inner: Mutex::default(), changes: broadcast::Sender::new(1024), conflicts: Mutex::default(), permitted: Mutex::default() }
     }
 }
 
@@ -83,37 +90,42 @@ impl FakeStore {
 
 #[async_trait]
 impl Store for FakeStore {
-    async fn get_app(&self, _: &str, name: &str) -> StoreResult<Application> {
-        self.lock().apps.get(name).cloned().ok_or_else(|| StoreError::NotFound("not found".into()))
+    fn permits(&self, namespace: &str) -> bool {
+        namespace == "argocd" || self.permitted.lock().expect("not poisoned").iter().any(|n| n == namespace)
+    }
+
+    async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application> {
+        self.lock().apps.get(&qualified(namespace, name)).cloned().ok_or_else(|| StoreError::NotFound("not found".into()))
     }
 
     async fn create_app(&self, app: &Application) -> StoreResult<Application> {
         let mut inner = self.lock();
-        if inner.apps.contains_key(&app.metadata.name) {
+        let key = qualified(&app.metadata.namespace, &app.metadata.name);
+        if inner.apps.contains_key(&key) {
             return Err(StoreError::AlreadyExists("it exists".into()));
         }
         inner.version += 1;
         let mut app = app.clone();
         app.metadata.resource_version = inner.version.to_string();
         app.metadata.uid = format!("uid-{}", inner.version);
-        inner.apps.insert(app.metadata.name.clone(), app.clone());
+        inner.apps.insert(key, app.clone());
         let _ = self.changes.send(StoreEvent::Changed(Box::new(app.clone())));
         Ok(app)
     }
 
-    async fn patch_app(&self, _: &str, name: &str, patch: &Value) -> StoreResult<Application> {
+    async fn patch_app(&self, namespace: &str, name: &str, patch: &Value) -> StoreResult<Application> {
         let mut conflicts = self.conflicts.lock().expect("not poisoned");
         if *conflicts > 0 {
             *conflicts -= 1;
             return Err(StoreError::Conflict("the object has been modified".into()));
         }
-        self.patch(name, patch)
+        self.patch(&qualified(namespace, name), patch)
     }
 
-    async fn delete_app(&self, _: &str, name: &str) -> StoreResult<()> {
+    async fn delete_app(&self, namespace: &str, name: &str) -> StoreResult<()> {
         let mut inner = self.lock();
         inner.version += 1;
-        let mut app = inner.apps.remove(name).ok_or_else(|| StoreError::NotFound("not found".into()))?;
+        let mut app = inner.apps.remove(&qualified(namespace, name)).ok_or_else(|| StoreError::NotFound("not found".into()))?;
         app.metadata.resource_version = inner.version.to_string();
         let _ = self.changes.send(StoreEvent::Deleted(Box::new(app)));
         Ok(())
@@ -278,7 +290,7 @@ impl Sources for FakeSources {
     }
 
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
-        let object = serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "dmFsdWU="}});
+        let object = serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "labels": {"of": request.app_name}}, "data": {"a": "dmFsdWU="}});
         Ok(RenderedManifests { revision: request.revision, source_type: "Directory".into(), objects: vec![object], errors: Vec::new() })
     }
 

@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 use data::DataFolder;
 use std::{collections::BTreeSet, io::Write, net::Ipv4Addr, time::Duration};
 use table::{Row, Table};
-use tiphys_cluster::{Cluster, ConnectOptions, Records};
+use tiphys_cluster::{Cluster, ConnectOptions, Records, RecordsOptions};
 use tiphys_controllers::application;
 use tiphys_embedded_kube::{Data, EmbeddedKube, Options as KubeOptions};
 use tiphys_server::Tls;
@@ -71,7 +71,7 @@ async fn start(args: &UpArgs) -> anyhow::Result<Running> {
     let shutdown = CancellationToken::new();
     let (cluster, kube, kubeconfig) = connect(args, &data).await?;
     let password = bootstrap::run(&cluster, NAMESPACE).await?;
-    let plane = ControlPlane::start(cluster, NAMESPACE, data.folder("repositories")?, true).await?;
+    let plane = ControlPlane::start(cluster, RecordsOptions::new(NAMESPACE), data.folder("repositories")?, true).await?;
     let tls = if args.tls { Tls::SelfSigned(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]) } else { Tls::Off };
     let scheme = if args.tls { "https" } else { "http" };
     let url = format!("{scheme}://{}", listener.local_addr()?);

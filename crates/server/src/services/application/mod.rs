@@ -33,7 +33,7 @@ pub(crate) async fn find(
         _ => ApiError::not_found(format!("applications.argoproj.io {name:?} not found")),
     };
     let namespace = state.namespace_or_ours(namespace.unwrap_or_default());
-    if namespace != state.options.namespace || name.is_empty() {
+    if !state.store.permits(namespace) || name.is_empty() {
         return Err(absent());
     }
     let app = match state.store.get_app(namespace, name).await {

@@ -40,7 +40,7 @@ impl<'a> Asker<'a> {
             repository,
             source,
             revision,
-            app_name: self.app.metadata.name.clone(),
+            app_name: self.state.instance(self.app),
             namespace: self.app.spec.destination.namespace.clone(),
             project: spec::project_name(self.app).to_owned(),
             facts: self.facts.clone(),

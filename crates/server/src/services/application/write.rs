@@ -18,7 +18,7 @@ pub async fn create(state: Arc<State>, caller: Caller, q: ApplicationCreateReque
     if app.metadata.namespace.is_empty() {
         app.metadata.namespace.clone_from(&state.options.namespace);
     }
-    if app.metadata.namespace != state.options.namespace {
+    if !state.store.permits(&app.metadata.namespace) {
         return Err(ApiError::new(Code::PermissionDenied, format!("namespace '{}' is not permitted", app.metadata.namespace)));
     }
     let project = project_of(&state, &app).await?;

@@ -206,7 +206,7 @@ pub async fn app_details(state: Arc<State>, _: Caller, q: RepoAppDetailsQuery) -
         repository: main,
         source,
         revision,
-        app_name: q.app_name,
+        app_name: q.app_name.replace('/', "_"),
         namespace: String::new(),
         project: q.app_project,
         facts: ClusterFacts::default(),
@@ -219,6 +219,11 @@ pub async fn app_details(state: Arc<State>, _: Caller, q: RepoAppDetailsQuery) -
 
 /// The Application that details are asked for, if there is one in that project.
 async fn app_of(state: &State, name: &str, project: &str) -> Option<Application> {
-    let found = state.store.get_app(&state.options.namespace, name).await.ok()?;
+    // It may be qualified: `namespace/name`.
+    let (namespace, name) = name.split_once('/').unwrap_or((&state.options.namespace, name));
+    if !state.store.permits(namespace) {
+        return None;
+    }
+    let found = state.store.get_app(namespace, name).await.ok()?;
     (spec::project_name(&found) == project).then_some(found)
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tiphys_api::constants;
 use tiphys_apimachinery::Object;
 use tiphys_cluster::{Error, request::Call};
-use tiphys_gocompat::glob;
+use tiphys_gocompat::patterns;
 
 const CONFIG_MAPS: [&str; 4] = ["argocd-cm", "argocd-rbac-cm", "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"];
 const PARAMETERS: &str = "argocd-cmd-params-cm";
@@ -68,10 +68,10 @@ impl Part {
 /// Where an installation is.
 #[derive(clap::Args)]
 struct Place {
-    /// Namespaces (globs) whose Applications belong to it, too [default: application.namespaces of argocd-cmd-params-cm]
+    /// Namespaces (names, globs, /expressions/) whose Applications belong to it, too [default: application.namespaces of argocd-cmd-params-cm]
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     application_namespaces: Vec<String>,
-    /// Namespaces (globs) whose ApplicationSets belong to it, too [default: applicationsetcontroller.namespaces]
+    /// Namespaces (names, globs, /expressions/) whose ApplicationSets belong to it, too [default: applicationsetcontroller.namespaces]
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     applicationset_namespaces: Vec<String>,
     #[command(flatten)]
@@ -126,7 +126,7 @@ impl<'a> Backup<'a> {
 
     /// Whether objects of this kind may be in a namespace.
     fn takes(&self, part: Part, namespace: &str) -> bool {
-        namespace == self.namespace || self.others(part).iter().any(|pattern| matches(pattern, namespace))
+        namespace == self.namespace || patterns::any(self.others(part), namespace)
     }
 
     /// What is in the cluster, in the order of namespaces and names. `None`: the cluster does not have this kind, or does not show it.
@@ -151,35 +151,9 @@ impl<'a> Backup<'a> {
     }
 }
 
-/// A pattern of `application.namespaces`: a glob, or a regular expression between slashes.
-fn matches(pattern: &str, namespace: &str) -> bool {
-    match pattern.strip_prefix('/').and_then(|p| p.strip_suffix('/')) {
-        Some(expression) => regex::Regex::new(expression).is_ok_and(|e| e.is_match(namespace)),
-        None => glob::matches(pattern, namespace, &[]),
-    }
-}
-
 /// Whether a Secret belongs to the settings: the installation's own, repositories, clusters, and what the API made.
 fn is_setting(secret: &Object) -> bool {
     secret.name() == "argocd-secret"
         || secret.label(constants::SECRET_TYPE_LABEL).is_some()
         || secret.annotation(constants::MANAGED_BY) == Some(constants::MANAGED_BY_VALUE)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn namespaces_are_globs_or_expressions() {
-        for (pattern, namespace, expected) in [
-            ("team-*", "team-a", true),
-            ("team-*", "other", false),
-            ("/^team-[ab]$/", "team-b", true),
-            ("/^team-[ab]$/", "team-c", false),
-            ("/(/", "(", false),
-        ] {
-            assert_eq!(matches(pattern, namespace), expected, "{pattern} {namespace}");
-        }
-    }
 }
