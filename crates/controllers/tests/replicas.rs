@@ -191,6 +191,7 @@ impl Ground {
                 records,
                 clusters,
                 repos,
+                repo_server: None,
                 states: AppStates::new(),
                 metrics: Default::default(),
                 workers: 4,

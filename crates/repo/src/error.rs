@@ -35,6 +35,9 @@ pub enum RepoError {
     Corrupt { url: String, reason: String },
     #[error("{0}")]
     Render(#[from] RenderError),
+    /// What a repo-server answered, or that it did not.
+    #[error("{message}")]
+    RepoServer { message: String, retryable: bool },
     #[error("{0}")]
     Unsupported(String),
     #[error("{0}")]
@@ -46,7 +49,8 @@ impl RepoError {
         match self {
             Self::RevisionNotFound { .. } | Self::CommitMissing { .. } | Self::Render(_) | Self::Unsupported(_) => ErrorKind::User,
             Self::BadUrl { .. } | Self::AuthFailed { .. } | Self::NotFound { .. } => ErrorKind::Config,
-            Self::Unreachable { .. } | Self::Timeout { .. } | Self::Corrupt { .. } => ErrorKind::Upstream,
+            Self::RepoServer { retryable: false, .. } => ErrorKind::User,
+            Self::RepoServer { .. } | Self::Unreachable { .. } | Self::Timeout { .. } | Self::Corrupt { .. } => ErrorKind::Upstream,
             Self::Internal(_) => ErrorKind::Internal,
         }
     }

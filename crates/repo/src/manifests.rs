@@ -225,7 +225,7 @@ fn remember(rendered: Rendered) -> Remembered {
 }
 
 /// Roughly what a map takes in memory.
-fn weight(map: &serde_json::Map<String, serde_json::Value>) -> usize {
+pub(crate) fn weight(map: &serde_json::Map<String, serde_json::Value>) -> usize {
     fn value(v: &serde_json::Value) -> usize {
         match v {
             serde_json::Value::String(s) => 32 + s.len(),
@@ -267,6 +267,6 @@ fn digest(parts: &[&[u8]]) -> Key {
     hash.finalize().into()
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

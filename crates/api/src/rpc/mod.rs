@@ -5,6 +5,7 @@ pub mod application;
 pub mod cluster;
 pub mod events;
 pub mod project;
+pub mod repo_server;
 pub mod repository;
 pub mod session;
 pub mod settings;

@@ -1,5 +1,6 @@
 //! Why a command ends early. [`Failure`] carries the message and the exit code of the program.
 
+use tiphys_repo::net::reason;
 use tonic::{Code, Status};
 
 /// A message and an exit code. An empty message is not printed: it was said already.
@@ -36,41 +37,11 @@ impl Failure {
     }
 }
 
-/// What the system says, as Go words it.
-pub fn reason(e: &std::io::Error) -> String {
-    let text = e.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    if e.raw_os_error().is_some() { text.to_lowercase() } else { text.to_owned() }
-}
-
 impl From<Status> for Failure {
     fn from(status: Status) -> Self {
         let code = status.code();
-        let message = format!("rpc error: code = {} desc = {}", name(code), status.message());
+        let message = tiphys_repo::repo_server::shown(&status);
         Self { status: Some(code), ..Self::error(message) }
-    }
-}
-
-/// The names that Go's gRPC gives the codes.
-fn name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "Canceled",
-        Code::Unknown => "Unknown",
-        Code::InvalidArgument => "InvalidArgument",
-        Code::DeadlineExceeded => "DeadlineExceeded",
-        Code::NotFound => "NotFound",
-        Code::AlreadyExists => "AlreadyExists",
-        Code::PermissionDenied => "PermissionDenied",
-        Code::ResourceExhausted => "ResourceExhausted",
-        Code::FailedPrecondition => "FailedPrecondition",
-        Code::Aborted => "Aborted",
-        Code::OutOfRange => "OutOfRange",
-        Code::Unimplemented => "Unimplemented",
-        Code::Internal => "Internal",
-        Code::Unavailable => "Unavailable",
-        Code::DataLoss => "DataLoss",
-        Code::Unauthenticated => "Unauthenticated",
     }
 }
 

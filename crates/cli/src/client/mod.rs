@@ -9,9 +9,11 @@ mod options;
 mod web;
 
 pub use config::{ContextRef, LocalConfig, Server, User};
-pub use failure::{Failure, reason};
+pub use failure::Failure;
 pub use net::{TlsProbe, probe};
 pub use options::{ConnectArgs, Connection};
+
+pub use tiphys_repo::net::reason;
 
 use crate::output::log;
 use futures::stream::BoxStream;

@@ -3,7 +3,7 @@
 use super::{
     Failure,
     config::{LocalConfig, default_folder},
-    failure::reason,
+    reason,
 };
 use std::{collections::BTreeMap, env, fs, path::PathBuf};
 

@@ -1,6 +1,6 @@
 //! `tiphys control-plane`: controller, API and page in one process, for a cluster; what `tiphys up` does without its demonstration.
 
-use super::{metrics::MetricsArgs, replicas::ReplicaArgs, up::bootstrap, wire::ControlPlane};
+use super::{metrics::MetricsArgs, replicas::ReplicaArgs, repo_server::RepoServerArgs, up::bootstrap, wire::ControlPlane};
 use anyhow::Context;
 use clap::Args;
 use std::{net::IpAddr, os::unix::fs::DirBuilderExt, path::PathBuf};
@@ -44,6 +44,8 @@ pub struct ControlPlaneArgs {
     metrics: MetricsArgs,
     #[command(flatten)]
     replicas: ReplicaArgs,
+    #[command(flatten)]
+    repo_server: RepoServerArgs,
     /// Folder for copies of repositories [default: a new one in the temporary folder]
     #[arg(long, value_name = "DIR")]
     repositories: Option<PathBuf>,
@@ -63,7 +65,8 @@ pub async fn run(args: ControlPlaneArgs) -> anyhow::Result<()> {
         // Not the password itself: this may be a log that others read.
         println!("The password of admin is in Secret {}: tiphys admin initial-password -n {}", bootstrap::INITIAL_PASSWORD, args.namespace);
     }
-    let plane = ControlPlane::start(cluster, place(&args), repositories(&args)?, false).await?;
+    let mut plane = ControlPlane::start(cluster, place(&args), repositories(&args)?, false).await?;
+    plane.repo_server = args.repo_server.client()?;
     let sharding = args.replicas.start(&plane.records.cluster, &args.namespace)?;
     let listener = TcpListener::bind((args.address, args.port))
         .await

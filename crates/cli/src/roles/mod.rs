@@ -4,5 +4,6 @@ pub mod control_plane;
 mod metrics;
 mod page;
 mod replicas;
+mod repo_server;
 pub mod up;
 pub mod wire;

@@ -10,7 +10,7 @@ use tiphys_controllers::{
         report::{Choice, Report},
     },
 };
-use tiphys_repo::{RepoOptions, Repos};
+use tiphys_repo::{RepoOptions, RepoServer, Repos};
 use tiphys_server::{
     Deps, Options, Server, VersionInfo,
     adapters::{ClusterLive, GitSources, RecordStore},
@@ -22,6 +22,8 @@ pub struct ControlPlane {
     clusters: Clusters,
     states: AppStates,
     repos: Repos,
+    /// Where the controller's manifests come from, if not from this process.
+    pub repo_server: Option<RepoServer>,
     metrics: Metrics,
 }
 
@@ -39,6 +41,7 @@ impl ControlPlane {
             clusters,
             states: AppStates::new(),
             repos: Repos::with_options(repositories, options),
+            repo_server: None,
             metrics: Metrics::default(),
         })
     }
@@ -67,6 +70,7 @@ impl ControlPlane {
             records: self.records.clone(),
             clusters: self.clusters.clone(),
             repos: self.repos.clone(),
+            repo_server: self.repo_server.clone(),
             states: self.states.clone(),
             metrics: self.metrics.clone(),
             workers,

@@ -36,14 +36,19 @@ pub(crate) fn destinations(settings: &Settings) -> Vec<spec::Destination> {
     others.chain(own.filter(|own| !settings.clusters.iter().any(|c| c.server == own.server))).collect()
 }
 
-/// See [`Controller::access`].
-fn access(settings: &Settings, url: &str, project: &str) -> RepoAccess {
+/// What is known of a repository: its own Secret, with the credential template that fits best.
+pub(crate) fn repository(settings: &Settings, url: &str, project: &str) -> Repository {
     let mut repository =
         settings.repository(url, project).cloned().unwrap_or_else(|| Repository { repo: url.to_owned(), ..Default::default() });
     if let Some(creds) = settings.credentials(url) {
         repository.inherit(creds);
     }
-    let mut access = RepoAccess::from(&repository);
+    repository
+}
+
+/// See [`Controller::access`].
+fn access(settings: &Settings, url: &str, project: &str) -> RepoAccess {
+    let mut access = RepoAccess::from(&repository(settings, url, project));
     url.clone_into(&mut access.url);
     access.known_hosts.clone_from(&settings.known_hosts);
     let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();

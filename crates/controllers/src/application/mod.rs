@@ -16,6 +16,7 @@ mod projects;
 mod publish;
 mod quarantine;
 mod refresh;
+mod repo_server;
 mod results;
 mod retry;
 mod rollback;
@@ -51,7 +52,7 @@ use tiphys_cluster::{
     records::{Events, RecordChange, Records},
 };
 use tiphys_engine::types::Comparison;
-use tiphys_repo::Repos;
+use tiphys_repo::{RepoServer, Repos};
 use tokio::{
     sync::broadcast::{Receiver, error::RecvError},
     task::JoinSet,
@@ -72,6 +73,8 @@ pub struct Dependencies {
     pub records: Records,
     pub clusters: Clusters,
     pub repos: Repos,
+    /// Manifests come from there instead of being rendered in this process.
+    pub repo_server: Option<RepoServer>,
     pub states: AppStates,
     /// Applications looked at at once.
     pub workers: usize,
@@ -86,6 +89,7 @@ pub struct Controller {
     records: Records,
     clusters: Clusters,
     repos: Repos,
+    repo_server: Option<RepoServer>,
     states: AppStates,
     metrics: Metrics,
     shards: Option<Shards>,
@@ -135,11 +139,11 @@ impl Memo {
 /// Runs until cancelled; what is in hand is finished first, then leases are given back.
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     let workers = dependencies.workers.max(1);
-    let Dependencies { records, clusters, repos, states, metrics, sharding, clock, .. } = dependencies;
+    let Dependencies { records, clusters, repos, repo_server, states, metrics, sharding, clock, .. } = dependencies;
     let shards = sharding.map(|sharding| Shards::new(sharding, &records));
     let events = records.events("argocd-application-controller");
     let (queue, memos) = (Queue::default(), Mutex::default());
-    let controller = Arc::new(Controller { records, clusters, repos, states, metrics, shards, events, clock, queue, memos });
+    let controller = Arc::new(Controller { records, clusters, repos, repo_server, states, metrics, shards, events, clock, queue, memos });
     let mut tasks = JoinSet::new();
     for feed in [Feed::Applications, Feed::Projects, Feed::Clusters, Feed::Settings, Feed::Shards] {
         let (controller, shutdown) = (controller.clone(), shutdown.clone());

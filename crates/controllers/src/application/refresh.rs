@@ -50,6 +50,13 @@ pub struct Refresh {
     pub why: String,
 }
 
+impl Refresh {
+    /// Whether revisions that were looked up before are looked up again.
+    pub fn resolves(&self) -> bool {
+        self.hard || self.level >= Level::ForceResolve
+    }
+}
+
 /// How long a comparison stays good.
 #[derive(Clone, Copy, Debug)]
 pub struct Expiry {

@@ -2,10 +2,7 @@
 //!
 //! Main types: [`Wanted`] and [`Desired`]; main function: [`load`].
 
-use super::{
-    pass::Pass,
-    refresh::{Level, Refresh},
-};
+use super::{pass::Pass, refresh::Refresh, repo_server::Questions};
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{Application, operation::SyncOperation, source::ApplicationSource};
 use tiphys_apimachinery::Object;
@@ -133,11 +130,28 @@ pub async fn load(
 ) -> Result<Desired, String> {
     let failed = |e: String| format!("Failed to load target state: {e}");
     let names = ref_names(wanted).map_err(|e| failed(format!("failed to get ref sources: {e}")))?;
-    let fresh = refresh.hard || refresh.level >= Level::ForceResolve;
+    let manifests = match &pass.controller.repo_server {
+        Some(server) => {
+            let questions = Questions::new(pass, cluster, wanted, &names, revisions, refresh).map_err(&failed)?;
+            questions.ask(server, revisions).await
+        }
+        None => rendered(pass, cluster, wanted, names, revisions, refresh).await,
+    };
+    Ok(Desired { wanted: wanted.clone(), manifests: manifests.map_err(failed)? })
+}
+
+/// In this process.
+async fn rendered(
+    pass: &Pass<'_>,
+    cluster: &LiveCluster,
+    wanted: &Wanted,
+    names: BTreeMap<String, usize>,
+    revisions: &[String],
+    refresh: &Refresh,
+) -> Result<Vec<Arc<Manifests>>, String> {
     let mut resolved = Vec::with_capacity(wanted.list.len());
     for (source, revision) in wanted.list.iter().zip(revisions) {
-        let found = resolve(pass, source, revision, fresh).await;
-        resolved.push(found.map_err(|e| failed(e.to_string()))?);
+        resolved.push(resolve(pass, source, revision, refresh.resolves()).await.map_err(|e| e.to_string())?);
     }
     let refs: BTreeMap<String, RefSource> =
         names.into_iter().map(|(name, i)| (name, RefSource { access: resolved[i].access.clone(), sha: resolved[i].sha.clone() })).collect();
@@ -157,10 +171,10 @@ pub async fn load(
             no_cache: refresh.hard,
         };
         let rendered = pass.controller.repos.manifests(request).await;
-        let failed = |e: RepoError| failed(format!("failed to generate manifest for source {} of {}: {e}", i + 1, wanted.list.len()));
+        let failed = |e: RepoError| format!("failed to generate manifest for source {} of {}: {e}", i + 1, wanted.list.len());
         manifests.push(rendered.map_err(failed)?);
     }
-    Ok(Desired { wanted: wanted.clone(), manifests })
+    Ok(manifests)
 }
 
 async fn resolve(pass: &Pass<'_>, source: &ApplicationSource, revision: &str, fresh: bool) -> Result<Resolved, RepoError> {

@@ -115,6 +115,7 @@ impl Ground {
             clusters: Clusters::new(cluster.clone(), records.clone()),
             records,
             repos: Repos::with_options(repositories.path(), RepoOptions { allow_local: true, ..RepoOptions::default() }),
+            repo_server: None,
             states: states.clone(),
             workers: 8,
             metrics: Default::default(),

@@ -1,0 +1,177 @@
+//! The byte stream to a server: TCP, and TLS above it. Main type: [`Tls`]; main function: [`dial`].
+
+use rustls::{
+    ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    crypto::{CryptoProvider, ring},
+    pki_types::{CertificateDer, ServerName, UnixTime},
+};
+use std::{io, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Which certificates of a server are good, and what proves to it who we are. All of it PEM.
+#[derive(Clone, Default)]
+pub struct Tls {
+    /// Any certificate will do, as long as the server has its key.
+    pub any: bool,
+    /// What the system trusts is good.
+    pub system: bool,
+    /// So are these.
+    pub trusted: Vec<u8>,
+    /// Our certificate, and its key.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// TCP or TLS.
+pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// Opens the stream to `host:port`; `protocol` is what TLS asks for: `h2` or `http/1.1`.
+pub async fn dial(server: &str, tls: Option<&Tls>, protocol: &str) -> io::Result<Box<dyn Io>> {
+    match tls {
+        None => Ok(Box::new(tcp(server).await?)),
+        Some(tls) => Ok(Box::new(handshake(server, tls, protocol).await?)),
+    }
+}
+
+/// TCP, and TLS above it.
+pub async fn handshake(server: &str, tls: &Tls, protocol: &str) -> io::Result<TlsStream<TcpStream>> {
+    let stream = tcp(server).await?;
+    let name = ServerName::try_from(host(server).to_owned()).map_err(|e| invalid(format!("{server} is not the name of a server: {e}")))?;
+    let late = |_| io::Error::new(io::ErrorKind::TimedOut, "tls: handshake timed out");
+    let connector = TlsConnector::from(Arc::new(tls.config(protocol)?));
+    let shaken = timeout(DIAL_TIMEOUT, connector.connect(name, stream)).await.map_err(late)?;
+    shaken.map_err(|e| io::Error::new(e.kind(), format!("tls: {e}")))
+}
+
+/// TCP alone.
+pub async fn tcp(server: &str) -> io::Result<TcpStream> {
+    let failed = |e: io::Error| io::Error::new(e.kind(), format!("dial tcp {server}: {}", reason(&e)));
+    let late = |_| io::Error::new(io::ErrorKind::TimedOut, format!("dial tcp {server}: i/o timeout"));
+    let stream = timeout(DIAL_TIMEOUT, TcpStream::connect(server)).await.map_err(late)?.map_err(failed)?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// What the system says, as Go words it.
+pub fn reason(e: &io::Error) -> String {
+    let text = e.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    if e.raw_os_error().is_some() { text.to_lowercase() } else { text.to_owned() }
+}
+
+/// The host of `host:port`, without the brackets of an IPv6 address.
+fn host(server: &str) -> &str {
+    let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
+fn invalid(message: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, message)
+}
+
+impl Tls {
+    fn config(&self, protocol: &str) -> io::Result<ClientConfig> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|e| invalid(format!("tls: {e}")))?;
+        let builder = if self.any {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(AcceptAll(provider)))
+        } else {
+            builder.with_root_certificates(self.roots()?)
+        };
+        let mut config = match &self.identity {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let chain = rustls_pemfile::certs(&mut certificate.as_slice()).collect::<Result<Vec<_>, _>>()?;
+                let key = rustls_pemfile::private_key(&mut key.as_slice())?;
+                let key = key.ok_or_else(|| invalid("the client certificate key has no private key in PEM form".into()))?;
+                builder.with_client_auth_cert(chain, key).map_err(|e| invalid(format!("the client certificate: {e}")))?
+            }
+        };
+        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        Ok(config)
+    }
+
+    fn roots(&self) -> io::Result<RootCertStore> {
+        let mut store = RootCertStore::empty();
+        if self.system {
+            store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        let certificates = rustls_pemfile::certs(&mut self.trusted.as_slice()).collect::<Result<Vec<_>, _>>()?;
+        if certificates.is_empty() && !self.trusted.is_empty() {
+            return Err(invalid("the server certificate file has no certificate in PEM form".into()));
+        }
+        for certificate in certificates {
+            store.add(certificate).map_err(|e| invalid(format!("the server certificate file: {e}")))?;
+        }
+        Ok(store)
+    }
+}
+
+/// See [`Tls::any`].
+#[derive(Debug)]
+struct AcceptAll(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AcceptAll {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts() {
+        assert_eq!(host("cd.example.com:443"), "cd.example.com");
+        assert_eq!(host("[::1]:443"), "::1");
+    }
+
+    #[test]
+    fn files_without_certificates_are_refused() {
+        let tls = Tls { trusted: b"nothing".to_vec(), ..Tls::default() };
+        let message = tls.config("h2").err().map(|e| e.to_string());
+        assert_eq!(message.as_deref(), Some("the server certificate file has no certificate in PEM form"));
+        let tls = Tls { identity: Some((Vec::new(), Vec::new())), ..Tls::default() };
+        assert!(tls.config("h2").is_err());
+    }
+}

@@ -1,0 +1,244 @@
+//! Manifests from a repo-server: a client of Argo CD's RepoServerService, for a genuine one or our own.
+//!
+//! Main type: [`RepoServer`]. What it asks is put together by the caller, who knows Applications, projects and settings.
+
+use crate::{
+    Manifests, RepoError,
+    manifests::{hex, weight},
+    net::{self, Tls},
+};
+use http::{Uri, uri::PathAndQuery};
+use hyper_util::rt::TokioIo;
+use sha2::{Digest, Sha256};
+use std::{
+    error::Error as _,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tiphys_api::rpc::repo_server::{
+    ManifestRequest, ManifestResponse, ResolveRevisionRequest, ResolveRevisionResponse, UpdateRevisionForPathsRequest,
+    UpdateRevisionForPathsResponse,
+};
+use tiphys_apimachinery::Object;
+use tonic::{
+    Code, Status,
+    client::Grpc,
+    transport::{Channel, Endpoint},
+};
+use tonic_prost::ProstCodec;
+
+/// What one message may have, in bytes; Argo CD's default.
+const MAX_MESSAGE: usize = 100 << 20;
+/// How often a call that found no server, or a busy one, is made; and the pause before the next.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(1);
+/// Bytes of answers to remember (estimated): what comes again is not read again.
+const KNOWN_BYTES: u64 = 256 << 20;
+
+/// Where a repo-server is, and how it is spoken to.
+#[derive(Clone, Debug)]
+pub struct RepoServerOptions {
+    /// `host:port`.
+    pub address: String,
+    /// Longest time for one call; 0 means no limit.
+    pub timeout: Duration,
+    pub plaintext: bool,
+    /// Files with certificates to trust. Without any, every certificate will do: Argo CD's repo-server makes its own.
+    pub trusted: Vec<PathBuf>,
+    /// Our certificate and its key. They are read for each connection; files that are not there are left out.
+    pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// A cheap handle; clones share one connection, which is made again when it breaks.
+#[derive(Clone)]
+pub struct RepoServer {
+    channel: Channel,
+    timeout: Duration,
+    known: moka::sync::Cache<[u8; 32], Arc<[Arc<Object>]>>,
+}
+
+impl RepoServer {
+    /// Nothing is connected before the first call. Must be called inside a tokio runtime.
+    pub fn new(options: RepoServerOptions) -> Result<Self, RepoError> {
+        let bad = |reason: String| RepoError::BadUrl { url: options.address.clone(), reason };
+        let scheme = if options.plaintext { "http" } else { "https" };
+        let origin: Uri = format!("{scheme}://{}", options.address).parse().map_err(|e| bad(format!("{e}; use host:port")))?;
+        // The connector does TLS itself, so the channel must not know of it.
+        let endpoint = Endpoint::from_shared(format!("http://{}", options.address))
+            .and_then(|e| e.origin(origin).user_agent(concat!("tiphys/", env!("CARGO_PKG_VERSION"))))
+            .map_err(|e| bad(e.to_string()))?
+            .http2_keep_alive_interval(Duration::from_secs(20))
+            .keep_alive_timeout(Duration::from_secs(20));
+        let timeout = options.timeout;
+        let options = Arc::new(options);
+        let channel = endpoint.connect_with_connector_lazy(tower::service_fn(move |_: Uri| {
+            let options = options.clone();
+            async move {
+                let tls = options.tls().await?;
+                net::dial(&options.address, tls.as_ref(), "h2").await.map(TokioIo::new)
+            }
+        }));
+        let weigh = |_: &[u8; 32], objects: &Arc<[Arc<Object>]>| {
+            u32::try_from(objects.iter().map(|o| 200 + weight(&o.0)).sum::<usize>()).unwrap_or(u32::MAX)
+        };
+        let known = moka::sync::Cache::builder().weigher(weigh).max_capacity(KNOWN_BYTES).build();
+        Ok(Self { channel, timeout, known })
+    }
+
+    /// Renders a source. The objects bear the Application's marks already.
+    pub async fn manifests(&self, request: &ManifestRequest) -> Result<Arc<Manifests>, RepoError> {
+        let answer: ManifestResponse = self.call("/repository.RepoServerService/GenerateManifest", request).await?;
+        let key = key(&answer);
+        let objects = match self.known.get(&key) {
+            Some(objects) => objects,
+            None => {
+                let objects = objects(&answer.manifests)?;
+                self.known.insert(key, objects.clone());
+                objects
+            }
+        };
+        Ok(Arc::new(Manifests {
+            revision: answer.revision,
+            objects,
+            errors: Arc::default(),
+            warnings: Arc::default(),
+            source_type: answer.source_type,
+            digest: hex(&key),
+        }))
+    }
+
+    pub async fn resolve(&self, request: &ResolveRevisionRequest) -> Result<ResolveRevisionResponse, RepoError> {
+        self.call("/repository.RepoServerService/ResolveRevision", request).await
+    }
+
+    /// Whether two revisions differ where it matters.
+    pub async fn update_revision(&self, request: &UpdateRevisionForPathsRequest) -> Result<UpdateRevisionForPathsResponse, RepoError> {
+        self.call("/repository.RepoServerService/UpdateRevisionForPaths", request).await
+    }
+
+    async fn call<Q, R>(&self, method: &'static str, message: &Q) -> Result<R, RepoError>
+    where
+        Q: prost::Message + Clone + 'static,
+        R: prost::Message + Default + 'static,
+    {
+        let mut tries = 1;
+        loop {
+            let status = match self.once(method, message.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(status) => status,
+            };
+            if tries == TRIES || !matches!(status.code(), Code::Unavailable | Code::ResourceExhausted) {
+                return Err(RepoError::RepoServer { message: shown(&status), retryable: is_of_moment(status.code()) });
+            }
+            tries += 1;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn once<Q, R>(&self, method: &'static str, message: Q) -> Result<R, Status>
+    where
+        Q: prost::Message + 'static,
+        R: prost::Message + Default + 'static,
+    {
+        let work = async {
+            let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
+            grpc.ready().await.map_err(|e| unreached(&e))?;
+            let codec = ProstCodec::<Q, R>::default();
+            let reply = grpc.unary(tonic::Request::new(message), PathAndQuery::from_static(method), codec).await;
+            // Without a connection there is no answer, only what tonic makes of its failure.
+            let reply = reply.map_err(|status| if status.source().is_some() { unreached(&status) } else { status })?;
+            Ok(reply.into_inner())
+        };
+        if self.timeout.is_zero() {
+            return work.await;
+        }
+        let late = || Status::deadline_exceeded("context deadline exceeded");
+        tokio::time::timeout(self.timeout, work).await.unwrap_or_else(|_| Err(late()))
+    }
+}
+
+impl RepoServerOptions {
+    /// The files of the moment: they may have been renewed.
+    async fn tls(&self) -> io::Result<Option<Tls>> {
+        if self.plaintext {
+            return Ok(None);
+        }
+        let mut trusted = Vec::new();
+        for path in &self.trusted {
+            trusted.append(&mut read(path).await?);
+        }
+        let identity = match &self.identity {
+            Some((certificate, key)) if certificate.exists() => Some((read(certificate).await?, read(key).await?)),
+            _ => None,
+        };
+        Ok(Some(Tls { any: self.trusted.is_empty(), system: false, trusted, identity }))
+    }
+}
+
+async fn read(path: &Path) -> io::Result<Vec<u8>> {
+    tokio::fs::read(path).await.map_err(|e| io::Error::new(e.kind(), format!("{}: {}", path.display(), net::reason(&e))))
+}
+
+/// What is behind tonic's "transport error", as Go's client words it.
+fn unreached(e: &dyn std::error::Error) -> Status {
+    let mut reason = e;
+    while let Some(inner) = reason.source() {
+        reason = inner;
+    }
+    Status::unavailable(format!("connection error: desc = \"transport: Error while dialing: {reason}\""))
+}
+
+/// Whether trying again later may help without anyone changing anything.
+fn is_of_moment(code: Code) -> bool {
+    matches!(code, Code::Unavailable | Code::ResourceExhausted | Code::DeadlineExceeded | Code::Aborted | Code::Cancelled)
+}
+
+/// The same for the same objects.
+fn key(answer: &ManifestResponse) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for text in &answer.manifests {
+        hash.update(text.len().to_le_bytes());
+        hash.update(text);
+    }
+    hash.finalize().into()
+}
+
+fn objects(manifests: &[String]) -> Result<Arc<[Arc<Object>]>, RepoError> {
+    let read = |(i, text): (usize, &String)| {
+        let failed =
+            |e: String| RepoError::RepoServer { message: format!("manifest {} of {}: {e}", i + 1, manifests.len()), retryable: false };
+        let value = serde_json::from_str(text).map_err(|e| failed(e.to_string()))?;
+        Ok(Arc::new(Object::from_value(value).map_err(|e| failed(e.to_string()))?))
+    };
+    manifests.iter().enumerate().map(read).collect()
+}
+
+/// A status as Go's gRPC words it.
+pub fn shown(status: &Status) -> String {
+    format!("rpc error: code = {} desc = {}", name(status.code()), status.message())
+}
+
+/// The names that Go's gRPC gives the codes.
+fn name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "Canceled",
+        Code::Unknown => "Unknown",
+        Code::InvalidArgument => "InvalidArgument",
+        Code::DeadlineExceeded => "DeadlineExceeded",
+        Code::NotFound => "NotFound",
+        Code::AlreadyExists => "AlreadyExists",
+        Code::PermissionDenied => "PermissionDenied",
+        Code::ResourceExhausted => "ResourceExhausted",
+        Code::FailedPrecondition => "FailedPrecondition",
+        Code::Aborted => "Aborted",
+        Code::OutOfRange => "OutOfRange",
+        Code::Unimplemented => "Unimplemented",
+        Code::Internal => "Internal",
+        Code::Unavailable => "Unavailable",
+        Code::DataLoss => "DataLoss",
+        Code::Unauthenticated => "Unauthenticated",
+    }
+}
