@@ -26,6 +26,9 @@ pub struct Reply {
     pub events: Vec<Value>,
 }
 
+/// The status of an answer that never came because the server dropped the request while it worked on it.
+pub const BROKEN: u16 = 599;
+
 /// The answers of one server, one for each step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
@@ -153,7 +156,10 @@ impl Player<'_> {
     fn ask(&self, request: &Request, until: Option<u16>, patience: Patience) -> Result<Reply, TransportError> {
         let deadline = Instant::now() + patience.until;
         loop {
-            let raw = self.server.send(request)?;
+            let raw = match self.server.send(request) {
+                Err(error) if error.0.contains("stream error received") => return Ok(Reply { status: BROKEN, ..Reply::default() }),
+                other => other?,
+            };
             if until.is_none_or(|status| status == raw.status) || Instant::now() > deadline {
                 return Ok(reply(raw));
             }

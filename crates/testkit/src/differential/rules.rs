@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One explained difference: all of its fields must match exactly. Those of a Table's columns are known by their form: a sentence
-/// there, the column's name here.
+/// One explained difference: all of its fields must match exactly. Those of a Table's columns are known by their form (a sentence
+/// there, the column's name here), and the broken connection by the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
