@@ -115,7 +115,8 @@ impl Sources {
                 flags.push(flag);
             }
         }
-        let name = if name.is_empty() { protobuf.split("name=").nth(1)?.split(',').next()?.to_owned() } else { name };
+        let in_protobuf = || protobuf.split("name=").nth(1).and_then(|rest| rest.split(',').next()).unwrap_or(first);
+        let name = if name.is_empty() { in_protobuf().to_owned() } else { name };
         let go_type = go_type.trim_start_matches('*').to_owned();
         Some(Field { name, number, flags, go_type, package: package.to_owned() })
     }

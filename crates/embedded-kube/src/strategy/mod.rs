@@ -371,7 +371,7 @@ pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part
     let old = shared.as_ref().or(old);
     let mut causes = match old {
         _ if wrong.is_some() => wrong.iter().cloned().collect(),
-        Some(old) if part.is_piece() => parts::check(part, object, old),
+        Some(old) if part == Part::Approval => validate::decision(object, old),
         _ => validate::check(resource, object, old, part),
     };
     let mut warnings = Vec::new();

@@ -1,12 +1,9 @@
 //! Writes to one part of an object: the debug containers and the sizes of a pod, the decision about a certificate request.
 //!
-//! Main functions: [`take`], which leaves everything else as it was, and [`check`].
+//! Main function: [`take`], which leaves everything else as it was.
 
-use super::defaults::quality_of_service;
-use crate::gotypes;
 use crate::registry::Part;
-use crate::status::Cause;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
 
@@ -30,26 +27,39 @@ pub fn take(part: Part, old: &Object, new: &mut Object) {
             let conditions = sent.pointer("/status/conditions").cloned().unwrap_or(Value::Null);
             map_entry(&mut new.0, "status").insert("conditions".into(), conditions);
         }
-        _ => {
-            for list in ["containers", "initContainers"] {
-                resize(&sent, new, list);
-            }
-        }
+        _ => resize(sent, new),
     }
 }
 
-/// Takes over what containers of the same name ask for.
-fn resize(sent: &Object, new: &mut Object, list: &str) {
-    let sizes = sent.pointer(&format!("/spec/{list}")).and_then(Value::as_array).cloned().unwrap_or_default();
-    let Some(containers) = map_entry(&mut new.0, "spec").get_mut(list).and_then(Value::as_array_mut) else { return };
-    for container in containers.iter_mut().filter_map(Value::as_object_mut) {
-        let same = sizes.iter().find(|s| s.get("name") == container.get("name"));
-        for field in ["resources", "resizePolicy"] {
-            if let Some(value) = same.and_then(|s| s.get(field)) {
-                container.insert(field.into(), value.clone());
-            }
+/// Takes over what the containers ask for. Whoever sends other containers is told so when they are checked.
+fn resize(sent: Object, new: &mut Object) {
+    const LISTS: [&str; 2] = ["containers", "initContainers"];
+    let list = |o: &Object, list: &str| o.pointer(&format!("/spec/{list}")).and_then(Value::as_array).cloned().unwrap_or_default();
+    if LISTS.iter().any(|name| list(&sent, name).len() != list(new, name).len()) {
+        *new = sent;
+        return;
+    }
+    for name in LISTS {
+        let (mut containers, wanted) = (list(new, name), list(&sent, name));
+        if containers.iter().zip(&wanted).all(|(is, wanted)| is.get("name") == wanted.get("name")) {
+            let pairs = containers.iter_mut().zip(&wanted).filter_map(|(is, wanted)| Some((is.as_object_mut()?, wanted)));
+            pairs.for_each(|(is, wanted)| ["resources", "resizePolicy"].into_iter().for_each(|field| copy(field, wanted, is)));
+        } else {
+            containers = wanted;
+        }
+        if !containers.is_empty() {
+            map_entry(&mut new.0, "spec").insert(name.into(), containers.into());
         }
     }
+    let spec = sent.0.get("spec").cloned().unwrap_or_default();
+    copy("resources", &spec, map_entry(&mut new.0, "spec"));
+}
+
+fn copy(field: &str, from: &Value, to: &mut Map<String, Value>) {
+    match from.get(field) {
+        Some(value) => to.insert(field.to_owned(), value.clone()),
+        None => to.remove(field),
+    };
 }
 
 /// A certificate request stays what it was asked for; conditions get their times.
@@ -78,40 +88,4 @@ pub fn prepare_request(part: Part, old: &Object, new: &mut Object, now: &str) {
             }
         }
     }
-}
-
-/// Debug containers come and never go or change.
-pub fn check(part: Part, new: &Object, old: &Object) -> Vec<Cause> {
-    match part {
-        Part::Ephemeral => {}
-        Part::Approval => return super::validate::decision(new, old),
-        Part::Resize if quality_of_service(new) != quality_of_service(old) => {
-            let class = new.str_at("/status/qosClass").into();
-            return vec![Cause::invalid("spec", &class, "Pod QOS Class may not change as a result of resizing")];
-        }
-        _ => return Vec::new(),
-    }
-    let list = |o: &Object| o.pointer("/spec/ephemeralContainers").and_then(Value::as_array).cloned().unwrap_or_default();
-    let (new_list, old_list) = (list(new), list(old));
-    let mut causes = Vec::new();
-    for (i, container) in new_list.iter().enumerate() {
-        for field in ["name", "image"] {
-            if container.get(field).and_then(Value::as_str).unwrap_or("").is_empty() {
-                causes.push(Cause::required(&format!("spec.ephemeralContainers[{i}].{field}"), ""));
-            }
-        }
-    }
-    let field = "spec.ephemeralContainers";
-    for was in &old_list {
-        let name = was.get("name").and_then(Value::as_str).unwrap_or("");
-        match new_list.iter().find(|c| c.get("name") == was.get("name")) {
-            None => causes.push(Cause::forbidden(field, &format!("existing ephemeral containers {name:?} may not be removed\n"))),
-            Some(now) if now != was => {
-                let diff = gotypes::diff(was, now, "core/v1.EphemeralContainer");
-                causes.push(Cause::forbidden(field, &format!("existing ephemeral containers {name:?} may not be changed\n{diff}")));
-            }
-            Some(_) => {}
-        }
-    }
-    causes
 }

@@ -2,9 +2,10 @@
 
 mod image;
 mod pod;
+mod quality;
 mod workloads;
 
-pub use pod::quality_of_service;
+pub use quality::quality_of_service;
 pub use workloads::job_selector;
 
 use crate::registry::autoscaler;
@@ -252,7 +253,7 @@ fn csi_driver(spec: &mut Map<String, Value>) {
 fn network_policy(spec: &mut Map<String, Value>) {
     for key in ["ingress", "egress"] {
         for rule in each(spec, key) {
-            each(rule, "ports").for_each(|port| set_text(port, "protocol", "TCP"));
+            each(rule, "ports").for_each(|port| set(port, "protocol", "TCP"));
         }
     }
     let has_egress = spec.get("egress").and_then(Value::as_array).is_some_and(|l| !l.is_empty());

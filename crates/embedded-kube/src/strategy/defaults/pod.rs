@@ -134,19 +134,3 @@ fn volume(v: &mut Map<String, Value>) {
         set(claim, "volumeMode", "Filesystem");
     }
 }
-
-/// How a pod is treated when its node runs out of memory.
-pub fn quality_of_service(pod: &Object) -> &'static str {
-    let containers = ["/spec/containers", "/spec/initContainers"];
-    let all: Vec<&Value> = containers.iter().filter_map(|p| pod.pointer(p)?.as_array()).flatten().collect();
-    let amounts = |c: &Value, kind: &str| c.pointer(&format!("/resources/{kind}")).and_then(Value::as_object).cloned().unwrap_or_default();
-    let wanted = |m: &Map<String, Value>| m.keys().any(|k| k == "cpu" || k == "memory");
-    if !all.iter().any(|c| wanted(&amounts(c, "limits")) || wanted(&amounts(c, "requests"))) {
-        return "BestEffort";
-    }
-    let guaranteed = all.iter().all(|c| {
-        let (limits, requests) = (amounts(c, "limits"), amounts(c, "requests"));
-        ["cpu", "memory"].iter().all(|k| limits.contains_key(*k) && limits.get(*k) == requests.get(*k))
-    });
-    if guaranteed { "Guaranteed" } else { "Burstable" }
-}

@@ -11,6 +11,7 @@ mod env;
 mod network;
 mod probe;
 mod projected;
+pub mod resize;
 pub mod resources;
 mod security;
 pub mod update;

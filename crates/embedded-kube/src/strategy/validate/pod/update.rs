@@ -48,6 +48,29 @@ pub fn check(pod: &At<'_>, old: &Object, part: Part, causes: &mut Vec<Cause>) {
     }
 }
 
+/// A pod with debug containers, which come and never go or change; its metadata has been checked.
+pub fn debugged(pod: &At<'_>, old: &Object, causes: &mut Vec<Cause>) {
+    super::whole(pod, causes);
+    annotation_changes(pod, causes);
+    if old.annotation(annotations::MIRROR).is_some() {
+        *causes = vec![Cause::forbidden("", "static pods do not support ephemeral containers")];
+        return;
+    }
+    let list = pod.get("spec.ephemeralContainers");
+    let before = Value::Object(old.0.clone());
+    for was in At::new(&before, "").get("spec.ephemeralContainers").items() {
+        let name = was.get("name");
+        match list.items().into_iter().rev().find(|now| now.get("name").value == name.value) {
+            None => causes.push(list.forbidden(&format!("existing ephemeral containers {:?} may not be removed\n", name.text()))),
+            Some(now) if now.value != was.value => {
+                let diff = gotypes::diff(was.value, now.value, "core/v1.EphemeralContainer");
+                causes.push(list.forbidden(&format!("existing ephemeral containers {:?} may not be changed\n{diff}", name.text())));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
 /// Annotations that stand for fields of a running pod.
 pub fn annotation_changes(pod: &At<'_>, causes: &mut Vec<Cause>) {
     let at = pod.get("metadata.annotations");

@@ -48,7 +48,11 @@ pub fn check(resource: &Resource, object: &Object, old: Option<&Object>, part: P
         ("/pods", Some(old)) => {
             metadata(out);
             out.extend(meta::check(resource, object));
-            pod::update::check(&at, old, part, out);
+            match part {
+                Part::Ephemeral => pod::update::debugged(&at, old, out),
+                Part::Resize => pod::resize::check(&at, object, old, out),
+                _ => pod::update::check(&at, old, part, out),
+            }
         }
         ("/podtemplates", _) => {
             metadata(out);
