@@ -62,6 +62,7 @@ pub fn resources() -> Vec<Arc<Resource>> {
             storage_group: storage_group.to_owned(),
             custom: None,
             stored_as: None,
+            unserved: Arc::default(),
             generation: WITH_GENERATION.contains(&table.as_str()),
             table,
         })

@@ -99,7 +99,8 @@ pub fn resources(definition: &Object) -> Vec<Resource> {
         _ => read(version),
     };
     let one = |version: &Value| Resource { stored_as: stored_as.clone(), ..resource(spec, names, version, &storage, of(version)) };
-    let mut list: Vec<Resource> = served.into_iter().map(one).collect();
+    let unserved: Arc<[Resource]> = versions.iter().filter(|v| v["served"] != true).map(one).collect();
+    let mut list: Vec<Resource> = served.into_iter().map(|version| Resource { unserved: unserved.clone(), ..one(version) }).collect();
     if deleting {
         list.iter_mut().for_each(|resource| resource.verbs.retain(|verb| verb != "create"));
     }
@@ -126,6 +127,7 @@ fn resource(spec: &Value, names: &Value, version: &Value, storage: &str, custom:
         storage_version: storage.to_owned(),
         custom: Some(custom),
         stored_as: None,
+        unserved: Arc::default(),
         generation: true,
         version: name,
         resource: plural,

@@ -49,6 +49,8 @@ pub struct Resource {
     pub custom: Option<Arc<Custom>>,
     /// The same of the version that objects are kept in.
     pub stored_as: Option<Arc<Custom>>,
+    /// The versions that a definition has and that are not served: objects and managers of them are still known.
+    pub unserved: Arc<[Resource]>,
     generation: bool,
 }
 

@@ -117,13 +117,14 @@ impl Checker<'_> {
             }
             Kind::Struct(name, fields) => {
                 let found = super::admission::constructed(name).filter(|_| self.env.patches);
-                if found.is_none() {
+                let Some(Type::Object(object)) = &found else {
+                    // Nothing inside is looked at.
                     let message = format!("undeclared reference to '{name}' (in container '')");
                     self.issue(at, message);
-                }
+                    return Type::Error;
+                };
                 for (field, at, value) in fields {
                     let ty = self.expr(value);
-                    let Some(Type::Object(object)) = &found else { continue };
                     match object.fields.get(field) {
                         Some(wanted) if !self.mapping.assign(wanted, &ty) => {
                             let ty = self.mapping.apply(&ty, true);

@@ -9,6 +9,7 @@ mod internal;
 mod internal_names;
 mod normalize;
 mod read;
+mod syntax;
 mod text;
 mod time;
 
@@ -19,7 +20,8 @@ pub use internal::internal;
 use normalize::omitted;
 pub use normalize::{drop_empty, forget_empty, normalize, read_into, share_empty, zero};
 pub use read::{WrongType, cut_numbers};
-pub use text::{text_of, text_of_patched};
+pub use syntax::syntax_error;
+pub use text::{AsWritten, text_of};
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

@@ -227,7 +227,7 @@ fn read_token(token: &str) -> Result<(u64, String), Status> {
         let at = token.bytes().position(wrong).unwrap_or(token.len().saturating_sub(1));
         Status::bad_request(format!("invalid continue token: continue key is not valid: illegal base64 data at input byte {at}"))
     })?;
-    let value: Value = serde_json::from_slice(&bytes).map_err(|_| match super::body::syntax_error(&bytes) {
+    let value: Value = serde_json::from_slice(&bytes).map_err(|_| match crate::gotypes::syntax_error(&bytes) {
         Some(why) => Status::bad_request(format!("invalid continue token: continue key is not valid: {why}")),
         None => bad(),
     })?;

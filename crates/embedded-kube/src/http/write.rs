@@ -2,7 +2,7 @@
 
 use super::selectors::Filter;
 use super::{Call, body, json_response, object, with_warnings};
-use crate::registry::{DeleteOptions, Deleted, FieldValidation, Part, Patch, Registry, Sender, WriteOptions, Written};
+use crate::registry::{DeleteOptions, Deleted, FieldValidation, Part, Patch, Registry, Sender, Spelling, WriteOptions, Written};
 use crate::status::{Cause, Details, Status};
 use axum::body::Body;
 use http::header::USER_AGENT;
@@ -189,7 +189,10 @@ pub fn read_patch(media: &str, bytes: &[u8]) -> Result<(Patch, Vec<String>), Sta
     }
     let (patch, findings) = body::parse_patch(bytes)?;
     let patch = match media {
-        "application/json-patch+json" => Patch::Json(patch),
+        "application/json-patch+json" => {
+            let plain = String::from_utf8_lossy(bytes).contains(['<', '>', '&', '\u{2028}', '\u{2029}']);
+            Patch::Json(patch, if plain { Spelling::Plain } else { Spelling::Escaped })
+        }
         "application/merge-patch+json" => Patch::Merge(patch),
         _ => Patch::Strategic(patch),
     };

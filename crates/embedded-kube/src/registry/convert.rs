@@ -9,7 +9,7 @@ use crate::catalog::{CRD_TABLE, Resource, crd::Custom};
 use crate::gotypes;
 use crate::structural::{Node, shape};
 use serde_json::Value;
-use tiphys_apimachinery::{Object, object::map_entry};
+use tiphys_apimachinery::Object;
 
 /// Makes an object of the resource's version one of its storage version. Says whether it got defaults then, which a real server's
 /// store would not hold.
@@ -118,8 +118,8 @@ fn rename(object: &mut Object, to_new: bool) {
             object.0.insert(to.into(), value);
         }
     }
-    if !to_new {
-        // Core events always say what they are about.
-        map_entry(&mut object.0, "involvedObject");
+    // What one form leaves out when it is empty the other one always says.
+    if let Some(of) = gotypes::of(&object.gvk()) {
+        gotypes::drop_empty(&mut object.0, of);
     }
 }

@@ -78,7 +78,10 @@ impl<'r> Served<'r> {
             return Some(self.resource);
         }
         let gvk = Gvk::from_api_version(api_version, &self.resource.kind);
-        self.catalog.kind(&gvk).map(|found| &**found).filter(|found| found.table == self.resource.table)
+        // Events of the other group are no other version.
+        let same = |found: &&Resource| found.table == self.resource.table && found.group == self.resource.group;
+        let served = self.catalog.kind(&gvk).map(|found| &**found).filter(same);
+        served.or_else(|| self.resource.unserved.iter().find(|other| other.gvk() == gvk))
     }
 }
 

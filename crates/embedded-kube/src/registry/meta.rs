@@ -281,7 +281,14 @@ pub fn prepare_update(resource: &Resource, old: &Object, new: &mut Object, part:
     Ok(())
 }
 
-fn set_or_remove(map: &mut serde_json::Map<String, Value>, key: &str, value: Option<Value>) {
+/// When an object goes and how long that takes, as somebody sent it who cannot change it; none when it is as it was.
+pub fn end_as_sent(old: &Object, new: &Object) -> Option<[(&'static str, Option<Value>); 2]> {
+    let fields = ["deletionTimestamp", "deletionGracePeriodSeconds"];
+    let differs = fields.iter().any(|field| old.metadata(field).is_some_and(|was| new.metadata(field) != Some(was)));
+    differs.then(|| fields.map(|field| (field, new.metadata(field).cloned())))
+}
+
+pub fn set_or_remove(map: &mut serde_json::Map<String, Value>, key: &str, value: Option<Value>) {
     match value {
         Some(value) => map.insert(key.to_owned(), value),
         None => map.remove(key),
@@ -396,7 +403,11 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object, empt
 /// Nothing holds an object back that was asked to go.
 pub fn is_finished(resource: &Resource, object: &Object) -> bool {
     let grace = object.metadata("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
-    let spec_finalizers =
-        resource.is("", "namespaces") && object.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-    object.deletion_timestamp().is_some() && object.finalizers().is_empty() && grace == 0 && !spec_finalizers
+    let has_content = resource.is("", "namespaces") && holds_content(object);
+    object.deletion_timestamp().is_some() && object.finalizers().is_empty() && grace == 0 && !has_content
+}
+
+/// A namespace that has not been emptied.
+pub fn holds_content(namespace: &Object) -> bool {
+    namespace.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty())
 }

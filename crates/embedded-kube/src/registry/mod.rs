@@ -17,7 +17,7 @@ pub mod stored;
 mod write;
 
 pub(crate) use fields::{apply_scale, track_scale};
-pub use options::{DeleteOptions, Deleted, FieldValidation, Guard, Part, Patch, Propagation, Sender, WriteOptions, Written};
+pub use options::{DeleteOptions, Deleted, FieldValidation, Guard, Part, Patch, Propagation, Sender, Spelling, WriteOptions, Written};
 pub(crate) use patches::{patch_refused, patched_scale, unreadable};
 pub use remove::{FOREGROUND, ORPHAN};
 pub use state::{Change, Event, EventType, TooOld};

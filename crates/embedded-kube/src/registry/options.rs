@@ -105,11 +105,20 @@ pub struct DeleteOptions {
 /// A patch, by its media type.
 #[derive(Clone, Debug)]
 pub enum Patch {
-    Json(Value),
+    /// The operations, and whether their text has characters as they are that the server writes as escapes.
+    Json(Value, Spelling),
     Merge(Value),
     Strategic(Value),
     /// Server-side apply.
     Apply(Object),
+}
+
+/// How the text of a JSON Patch spells what Go's encoder escapes: `<`, `>`, `&` and two separators of lines. Texts are compared, and the
+/// server's own are escaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spelling {
+    Escaped,
+    Plain,
 }
 
 /// Which part of an object a write is about.
@@ -134,11 +143,6 @@ pub enum Part {
 }
 
 impl Part {
-    /// Whether a write to it takes one part and keeps the rest of the object.
-    pub fn is_piece(self) -> bool {
-        matches!(self, Self::Ephemeral | Self::Resize | Self::Approval)
-    }
-
     /// As `managedFields[].subresource` says it.
     pub fn word(self) -> &'static str {
         match self {

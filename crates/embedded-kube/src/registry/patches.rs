@@ -1,16 +1,16 @@
 //! What a patch makes of an object, and how the real server refuses one. Main functions: [`patched`], [`unreadable`].
 
-use super::options::Patch;
+use super::options::{Patch, Spelling};
 use crate::catalog::Resource;
-use crate::gotypes;
+use crate::gotypes::{self, AsWritten};
 use crate::status::{Cause, Status};
 use crate::strategy::Unreadable;
 use crate::structural::gofmt;
-use serde_json::{Map, Value};
-use tiphys_apimachinery::object::map_entry;
+use serde_json::Value;
 use tiphys_apimachinery::patch::{self, PatchError};
 use tiphys_apimachinery::schema::{self, TypeRef};
 use tiphys_apimachinery::{Gvk, Object};
+use tiphys_gocompat::json;
 
 /// The refusal of a patch whose result cannot be read as the kind it should be. `result` is the patched object.
 pub fn unreadable(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &Object, why: &Unreadable) -> Status {
@@ -19,7 +19,7 @@ pub fn unreadable(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &
     match how {
         Patch::Strategic(patch) => {
             let mut left = patch.clone();
-            use_up(&mut left, Some(&Value::Object(old.0.clone())));
+            use_up(&mut left, &Value::Object(old.0.clone()), schema::builtin().type_for(gvk));
             refused(gofmt::plain(&left), &why.converting)
         }
         Patch::Apply(_) if !builtin => Status::new(500, "", why.reading.clone()),
@@ -31,8 +31,14 @@ pub fn unreadable(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &
             );
             Status::new(500, "", text)
         }
-        Patch::Merge(patch) => refused(as_go_writes(of, result, patch), &why.reading),
-        Patch::Json(patch) => refused(as_go_writes(of, result, &touched_by(patch, old)), &why.reading),
+        Patch::Merge(_) | Patch::Json(..) => {
+            let text = match (of.map(|of| AsWritten::new(&old.0, of)), how) {
+                (Some(written), Patch::Json(operations, _)) => written.json_patched(operations),
+                (Some(written), Patch::Merge(patch)) => written.merge_patched(patch),
+                _ => gofmt::json(&Value::Object(result.0.clone())),
+            };
+            refused(text, &why.reading)
+        }
     }
 }
 
@@ -49,52 +55,48 @@ pub fn without_version(resource: &Resource, name: &str) -> Status {
     }
 }
 
-/// Takes out of a strategic patch what is gone from it once it has been merged: directives that replace, and nulls for what is not
-/// there.
-fn use_up(patch: &mut Value, old: Option<&Value>) {
-    let Value::Object(map) = patch else { return };
-    if old.is_some_and(Value::is_object) {
-        if map.get("$patch").is_some_and(|directive| directive == "replace") {
-            map.remove("$patch");
-            return;
-        }
-    } else {
-        map.retain(|_, value| !value.is_null());
-    }
-    map.iter_mut().for_each(|(key, value)| use_up(value, old.and_then(|old| old.get(key))));
-}
-
-/// The patched text: what the patch did not touch is written as Go writes its structs, the rest in order of the keys.
-fn as_go_writes(of: Option<&'static gotypes::Struct>, result: &Object, touched: &Value) -> String {
-    match of {
-        Some(of) => gotypes::text_of_patched(&result.0, of, touched),
-        None => gofmt::json(&Value::Object(result.0.clone())),
-    }
-}
-
-/// The places that a JSON Patch looks at, as a merge patch would name them.
-fn touched_by(operations: &Value, old: &Object) -> Value {
-    let mut places = Map::new();
-    for operation in operations.as_array().into_iter().flatten() {
-        for pointer in ["path", "from"].iter().filter_map(|field| operation.get(*field).and_then(Value::as_str)) {
-            let words: Vec<String> = pointer.split('/').skip(1).map(|w| w.replace("~1", "/").replace("~0", "~")).collect();
-            let Some((last, parents)) = words.split_last() else { continue };
-            let at = parents.iter().fold(&mut places, |map, word| map_entry(map, word));
-            // What is only looked at stays as it was written.
-            if operation["op"] != "test" || old.pointer(pointer).is_none() {
-                at.entry(last.clone()).or_insert(Value::Null);
+/// Takes out of a strategic patch what is gone from it once it has been merged: directives that replace, and nulls in what is put
+/// where nothing, or something else, was.
+fn use_up(patch: &mut Value, old: &Value, ty: Option<TypeRef<'_>>) {
+    match (patch, old) {
+        (Value::Object(map), Value::Object(old)) => {
+            if map.get("$patch").is_some_and(|directive| directive == "replace") {
+                map.remove("$patch");
+                return;
+            }
+            for (key, value) in map.iter_mut() {
+                match old.get(key) {
+                    Some(old) if json::kind(old) == json::kind(value) => use_up(value, old, ty.and_then(|ty| ty.field(key))),
+                    _ => drop_nulls(value),
+                }
             }
         }
+        // Elements that are merged with one that is there.
+        (Value::Array(list), Value::Array(old)) => {
+            let Some(key) = ty.and_then(|ty| ty.patch_merge_key()) else { return };
+            for item in list {
+                let same = old.iter().find(|old| item.get(key).is_some() && old.get(key) == item.get(key));
+                same.into_iter().for_each(|old| use_up(item, old, ty.and_then(|ty| ty.items())));
+            }
+        }
+        _ => {}
     }
-    places.into()
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
 }
 
 /// A patch that does not even have the right JSON type; requests say so whether fields are validated or not.
 fn wrong_patch(found: &Value, wanted: &str) -> Status {
-    Status::bad_request(format!(
-        "error decoding patch: json: cannot unmarshal {} into Go value of type {wanted}",
-        tiphys_gocompat::json::kind(found)
-    ))
+    Status::bad_request(format!("error decoding patch: json: cannot unmarshal {} into Go value of type {wanted}", json::kind(found)))
 }
 
 /// What the server's decoder says of the first operation that has a field of a wrong type.
@@ -110,6 +112,39 @@ fn wrong_operation(operations: &[Value]) -> Option<Status> {
             other => Some(wrong_patch(other, "handlers.jsonPatchOp").message),
         })
         .map(Status::bad_request)
+}
+
+fn compares(operations: &Value) -> bool {
+    operations.as_array().is_some_and(|list| list.iter().any(|operation| operation["op"] == "test"))
+}
+
+/// What Go's encoder writes as an escape, and a backslash to tell escapes from text.
+const ESCAPES: [(&str, &str); 6] =
+    [("\\", "\\\\"), ("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u{2028}", "\\u2028"), ("\u{2029}", "\\u2029")];
+
+/// Patches the document as the text that it is to the server, with its escapes.
+fn as_texts(document: &Value, operations: &Value) -> Result<Value, PatchError> {
+    let (mut document, mut operations) = (document.clone(), operations.clone());
+    respell(&mut document, &|text| ESCAPES.iter().fold(text.to_owned(), |text, (plain, escaped)| text.replace(plain, escaped)));
+    for operation in operations.as_array_mut().into_iter().flatten() {
+        operation.get_mut("value").into_iter().for_each(|value| respell(value, &|text| text.replace(ESCAPES[0].0, ESCAPES[0].1)));
+    }
+    let mut result = patch::json::apply(&document, &operations)?;
+    respell(&mut result, &|text| {
+        let part = |part: &str| ESCAPES[1..].iter().fold(part.to_owned(), |text, (plain, escaped)| text.replace(escaped, plain));
+        text.split(ESCAPES[0].1).map(part).collect::<Vec<_>>().join(ESCAPES[0].0)
+    });
+    Ok(result)
+}
+
+/// Changes every text in a value.
+fn respell(value: &mut Value, spell: &dyn Fn(&str) -> String) {
+    match value {
+        Value::String(text) => *text = spell(text),
+        Value::Array(list) => list.iter_mut().for_each(|value| respell(value, spell)),
+        Value::Object(map) => map.values_mut().for_each(|value| respell(value, spell)),
+        _ => {}
+    }
 }
 
 /// Why a patch does not apply, as the real server answers it.
@@ -147,8 +182,8 @@ pub fn patched(resource: &Resource, old: &Object, how: &Patch) -> Result<Object,
 
 fn patched_as(ty: Option<TypeRef<'static>>, old: &Object, how: &Patch) -> Result<Object, Status> {
     match how {
-        Patch::Json(p) if !p.is_array() => return Err(wrong_patch(p, "[]handlers.jsonPatchOp")),
-        Patch::Json(Value::Array(list)) => {
+        Patch::Json(p, _) if !p.is_array() => return Err(wrong_patch(p, "[]handlers.jsonPatchOp")),
+        Patch::Json(Value::Array(list), _) => {
             if let Some(status) = wrong_operation(list) {
                 return Err(status);
             }
@@ -163,7 +198,8 @@ fn patched_as(ty: Option<TypeRef<'static>>, old: &Object, how: &Patch) -> Result
     }
     let document = old.clone().into_value();
     let result = match how {
-        Patch::Json(p) => patch::json::apply(&document, p),
+        Patch::Json(p, Spelling::Plain) if compares(p) => as_texts(&document, p),
+        Patch::Json(p, _) => patch::json::apply(&document, p),
         Patch::Merge(p) => patch::json_merge::apply(&document, p),
         Patch::Strategic(p) => match ty {
             Some(ty) => patch::strategic::apply(&document, p, ty),
@@ -177,4 +213,20 @@ fn patched_as(ty: Option<TypeRef<'static>>, old: &Object, how: &Patch) -> Result
     };
     let value = result.map_err(|e| patch_refused(&e))?;
     Object::from_value(value).map_err(|e| Status::bad_request(e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_the_server_escapes_is_not_what_a_plain_text_says() {
+        let document = json!({"a": "x < y", "b": r"\u003c", "c": "z"});
+        let patch = |value: &str| json!([{"op": "test", "path": "/a", "value": value}, {"op": "add", "path": "/d", "value": r"& \u0026"}]);
+        assert!(as_texts(&document, &patch("x < y")).is_err());
+        let added = json!([{"op": "add", "path": "/d", "value": r"<\u003c"}, {"op": "test", "path": "/d", "value": r"<\u003c"}]);
+        let patched = as_texts(&document, &added).expect("applies");
+        assert_eq!(patched, json!({"a": "x < y", "b": r"\u003c", "c": "z", "d": r"<\u003c"}));
+    }
 }

@@ -23,9 +23,21 @@ impl Registry {
             check_preconditions(&resource, &current, options)?;
             let old = current.object();
             let warnings = self.admit_delete(&resource, &old, options)?;
+            let is_namespace = resource.is("", "namespaces");
+            if is_namespace && old.deletion_timestamp().is_some() && meta::holds_content(&old) {
+                return Ok(Deleted { object: old, stored: current, revision: 0, removed: false, warnings });
+            }
             let mut new = (*old).clone();
             mark(self, &resource, &mut new, options);
-            let removed = meta::is_finished(&resource, &new);
+            // Who first asks for a namespace to go only marks it, even if nothing holds it back.
+            let only_marked = is_namespace && old.deletion_timestamp().is_none();
+            let removed = !only_marked && meta::is_finished(&resource, &new);
+            // A mark is a write in the version that was asked for.
+            let mut completed = false;
+            if !removed && resource.custom.is_some() && new != *old {
+                self.from_storage(&resource, &mut new)?;
+                completed = self.as_stored(&resource, &mut new)?;
+            }
             // Looked up before the lock is taken: the catalog is never waited for while the objects are held.
             let storage = self.storage_resource(&resource);
             let mut state = self.lock();
@@ -51,6 +63,8 @@ impl Registry {
                 // What may have a grace period is marked before it goes, even if it has none.
                 let last = if is_graceful(&resource) && last != *old { (*state.put(&storage, last).0).clone() } else { last };
                 state.remove(&storage, last)
+            } else if completed {
+                state.put_completed(&storage, new)
             } else {
                 state.put(&storage, new)
             };
@@ -149,7 +163,10 @@ fn mark_time(registry: &Registry, resource: &Resource, object: &mut Object, opti
             metadata.insert("generation".into(), (generation + 1).into());
         }
     }
-    if resource.is("", "namespaces") {
+    if resource.is("", "namespaces") && already {
+        // From the second time on it goes as everything else does.
+        object.metadata_mut().insert("deletionGracePeriodSeconds".into(), 0.into());
+    } else if resource.is("", "namespaces") {
         tiphys_apimachinery::object::map_entry(&mut object.0, "status").insert("phase".into(), "Terminating".into());
     }
 }

@@ -272,7 +272,7 @@ impl Registry {
             };
             let reading = WriteOptions { from_tree: applied || matches!(patch, Patch::Strategic(_)), ..options.clone() };
             let result = new.clone();
-            if matches!(patch, Patch::Json(_) | Patch::Merge(_)) && patches::says_no_version(&result) {
+            if matches!(patch, Patch::Json(..) | Patch::Merge(_)) && patches::says_no_version(&result) {
                 return Err(patches::without_version(&resource, name));
             }
             let mut warnings = strategy::read_fields(&resource, &mut new, &reading)
@@ -317,13 +317,15 @@ impl Registry {
             let why = format!("uid mismatch: the provided object specified uid {}, and no existing object was found", config.uid());
             return Err(Status::conflict(&resource.group, &resource.resource, at.1, &why));
         }
-        meta::check_name(at.1, config)?;
         let mut object = new.clone();
-        meta::check_scope(resource, at.0, &mut object)?;
+        meta::check_type(resource, &mut object)?;
         let reading = WriteOptions { from_tree: true, ..options.clone() };
         let how = Patch::Apply(config.clone());
         let mut warnings = strategy::read_fields(resource, &mut object, &reading)
             .map_err(|why| patches::unreadable(&resource.gvk(), resource.custom.is_none(), &how, &new, &new, &why))?;
+        meta::check_namespace(resource, at.0, &mut object)
+            .and_then(|()| meta::check_name(at.1, config))
+            .map_err(|status| status.warned(&warnings))?;
         warnings.extend(meta::distinct_owners(&mut object));
         meta::asked_revision(&object).map_err(|status| status.warned(&warnings))?;
         // The store takes it for an update, which may have one.
@@ -364,20 +366,27 @@ impl Registry {
         let before = (whole && !applied && self.hooks().may_change()).then(|| new.clone());
         let mut answers = Answers::default();
         let mutated = whole && admission::admit(&request, &mut new, Some(old), &mut answers)?;
+        let end = meta::end_as_sent(old, before.as_ref().unwrap_or(&new));
+        // Who writes a part owns what else was sent, although it is not taken over.
+        let is_piece = matches!(part, Part::Ephemeral | Part::Resize);
+        let before = before.or_else(|| (!applied && is_piece).then(|| new.clone()));
         meta::prepare_update(resource, old, &mut new, part)?;
         if !options.dry_run {
             // Never kept, but only the store takes it away.
             new.metadata_mut().remove("selfLink");
         }
         // What the server decides is not owned by who sent the object.
-        let mut sent = match before.filter(|_| mutated) {
+        let mut sent = match before.filter(|_| mutated || is_piece) {
             Some(mut before) => {
-                meta::prepare_update(resource, old, &mut before, part)?;
+                meta::prepare_update(resource, old, &mut before, if is_piece { Part::Main } else { part })?;
                 Some(before)
             }
-            None => (!applied && strategy::decides_on_update(resource)).then(|| new.clone()),
+            None => (!applied && (end.is_some() || strategy::decides_on_update(resource))).then(|| new.clone()),
         };
-        sent.iter_mut().for_each(|sent| strategy::as_sent(resource, sent));
+        if let Some(sent) = &mut sent {
+            strategy::as_sent(resource, sent);
+            end.iter().flatten().for_each(|(field, value)| meta::set_or_remove(sent.metadata_mut(), field, value.clone()));
+        }
         strategy::prepare_update(self, resource, old, &mut new, (part, options.dry_run))?;
         let mut warnings = strategy::validate(resource, &new, Some(old), part)?;
         let emptied = meta::counts_empty(resource, old, &new);

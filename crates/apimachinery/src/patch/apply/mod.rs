@@ -145,9 +145,12 @@ pub fn track_update_in(
         return;
     }
     let empty = Map::new();
-    // Values that do not fit their type leave the object without owners, as on the API server.
     let views = Views { version: options.api_version, ty: Ty::new(ty), versions };
-    if record_update(before.map_or(&empty, |b| &b.0), &after.0, &mut owners, options, &views).is_ok() {
+    let before = before.map_or(&empty, |b| &b.0);
+    // What changes in an object that does not fit its type nobody knows, so that its owners stay; one that does not fit the version of
+    // a manager loses them all.
+    let known = views.ty.is_built_in() || (types::fits(&after.0, views.ty) && types::fits(before, views.ty));
+    if !known || record_update(before, &after.0, &mut owners, options, &views).is_ok() {
         managers::cap_updaters(&mut owners);
         set_managed_fields(after, owners);
     }

@@ -144,6 +144,13 @@ fn zero(ty: TypeRef<'_>, name: &str) -> Option<Value> {
     }
 }
 
+/// Whether an object fits its type, elements apart that a list has more than once.
+pub(super) fn fits(object: &Map<String, Value>, ty: Ty<'_>) -> bool {
+    validate_fields(object, ty).iter().all(|error| error.contains(DUPLICATE))
+}
+
+const DUPLICATE: &str = ": duplicate entries for key ";
+
 /// Every way in which an object does not fit its type, in the API server's words.
 pub(super) fn validate_fields(object: &Map<String, Value>, ty: Ty<'_>) -> Vec<String> {
     let mut errors = Vec::new();
@@ -216,7 +223,7 @@ fn validate_list(list: &[Value], ty: Ty<'_>, path: &str, errors: &mut Vec<String
         };
         let at = format!("{path}{element}");
         if !seen.insert(element) {
-            errors.push(format!("{path}: duplicate entries for key {}", &at[path.len()..]));
+            errors.push(format!("{path}{DUPLICATE}{}", &at[path.len()..]));
         }
         validate_at(item, ty.items(), &at, errors);
     }

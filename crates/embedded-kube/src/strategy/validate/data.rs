@@ -98,14 +98,7 @@ fn not_a_json_map(base64: &str) -> Option<String> {
             let word = tiphys_gocompat::json::kind(&other);
             Some(format!("json: cannot unmarshal {word} into Go value of type map[string]interface {{}}"))
         }
-        Err(_) => {
-            let text = String::from_utf8_lossy(&bytes);
-            match text.trim_start().chars().next() {
-                Some(first) if !"{[\"tfn-0123456789".contains(first) => {
-                    Some(format!("invalid character '{first}' looking for beginning of value"))
-                }
-                _ => Some("unexpected end of JSON input".to_owned()),
-            }
-        }
+        // What only Go takes is no mistake.
+        Err(_) => crate::gotypes::syntax_error(&bytes),
     }
 }

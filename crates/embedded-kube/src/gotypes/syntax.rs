@@ -5,6 +5,9 @@ use crate::structural::gofmt;
 /// As Go's limit of nested lists and maps.
 const MAX_DEPTH: usize = 10_000;
 
+/// What Go's scanner takes the end of the text for, to see whether something ends there.
+const AT_END: u8 = b' ';
+
 /// Where in a document the scanner is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
@@ -108,8 +111,10 @@ impl Scanner<'_> {
         for expected in word.bytes() {
             match self.peek() {
                 Some(c) if c == expected => self.at += 1,
-                Some(c) => return Err(wrong(c, &format!("in literal {word} (expecting '{}')", char::from(expected)))),
-                None => return Err(end()),
+                c => {
+                    let what = format!("in literal {word} (expecting '{}')", char::from(expected));
+                    return Err(wrong(c.unwrap_or(AT_END), &what));
+                }
             }
         }
         Ok(())
@@ -130,7 +135,7 @@ impl Scanner<'_> {
     }
 
     fn escape(&mut self) -> Step {
-        let c = self.peek().ok_or_else(end)?;
+        let c = self.peek().unwrap_or(AT_END);
         self.at += 1;
         match c {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(()),
@@ -139,8 +144,7 @@ impl Scanner<'_> {
                     self.at += 1;
                     Ok(())
                 }
-                Some(c) => Err(wrong(c, "in \\u hexadecimal character escape")),
-                None => Err(end()),
+                c => Err(wrong(c.unwrap_or(AT_END), "in \\u hexadecimal character escape")),
             }),
             _ => Err(wrong(c, "in string escape code")),
         }
@@ -155,8 +159,7 @@ impl Scanner<'_> {
                 }
                 Ok(())
             }
-            Some(c) => Err(wrong(c, where_)),
-            None => Err(end()),
+            c => Err(wrong(c.unwrap_or(AT_END), where_)),
         }
     }
 
@@ -223,6 +226,10 @@ mod tests {
             (r#""\x""#, "invalid character 'x' in string escape code"),
             (r#""\u12g4""#, r"invalid character 'g' in \u hexadecimal character escape"),
             ("trux", "invalid character 'x' in literal true (expecting 'e')"),
+            ("tru", "invalid character ' ' in literal true (expecting 'e')"),
+            ("-", "invalid character ' ' in numeric literal"),
+            (r#""\"#, "invalid character ' ' in string escape code"),
+            ("\"a", "unexpected end of JSON input"),
             ("-a", "invalid character 'a' in numeric literal"),
             ("01", "invalid character '1' after top-level value"),
             ("1.x", "invalid character 'x' after decimal point in numeric literal"),

@@ -1,8 +1,5 @@
 //! Request bodies: size, media type, JSON or YAML, duplicate keys. Main function: [`read_object`].
 
-mod go_json;
-pub use go_json::syntax_error;
-
 use crate::catalog::Resource;
 use crate::gotypes;
 use crate::status::Status;
@@ -78,7 +75,7 @@ fn decode_json(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     match value {
         Ok(value) => Ok((value, findings)),
         // What Go would take is nested deeper than is worth the memory, or has a number that nothing can hold.
-        Err(error) => Err(go_json::syntax_error(bytes).unwrap_or_else(|| {
+        Err(error) => Err(gotypes::syntax_error(bytes).unwrap_or_else(|| {
             if error.to_string().starts_with("recursion limit") { "exceeded max depth".to_owned() } else { error.to_string() }
         })),
     }
