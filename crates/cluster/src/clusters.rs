@@ -14,15 +14,18 @@ use crate::{
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tiphys_api::constants::IN_CLUSTER;
 use tiphys_engine::spec::Destination;
-use tokio::sync::{OnceCell, broadcast};
+use tokio::{
+    sync::{OnceCell, broadcast},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 /// A cluster that could not be reached is not tried again for so long.
-const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(10);
+pub const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(10);
 
 /// A cluster that Applications are deployed to.
 pub struct LiveCluster {
@@ -55,9 +58,33 @@ impl Terms {
     }
 }
 
+#[derive(Default)]
 struct Slot {
     cell: Arc<OnceCell<Arc<LiveCluster>>>,
     failed: Option<(Instant, String)>,
+    /// Somebody opens it, for all who ask meanwhile.
+    opening: bool,
+}
+
+impl Slot {
+    /// Why it could not be opened, while it is too early to try again.
+    fn failure(&self) -> Option<&String> {
+        self.failed.as_ref().filter(|(at, _)| at.elapsed() < PAUSE_AFTER_FAILURE).map(|(_, why)| why)
+    }
+}
+
+/// Ends what [`Clusters::is_opening`] began, however it ends.
+struct Opening {
+    clusters: Clusters,
+    server: String,
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        if let Some(slot) = self.clusters.slots().get_mut(&self.server) {
+            slot.opening = false;
+        }
+    }
 }
 
 /// All clusters in use. Cheap to clone.
@@ -109,6 +136,28 @@ impl Clusters {
         });
     }
 
+    /// Whether the cluster is only being opened now, which begins with the first who asks and is told by [`Clusters::opened`]. A cluster that
+    /// does not answer, or has much to tell, then holds up nobody who has other things to do.
+    pub fn is_opening(&self, destination: &Destination) -> bool {
+        self.compare_with_settings();
+        {
+            let mut slots = self.slots();
+            let slot = slots.entry(destination.server.clone()).or_default();
+            if slot.cell.initialized() || slot.failure().is_some() {
+                return false;
+            }
+            if std::mem::replace(&mut slot.opening, true) {
+                return true;
+            }
+        }
+        let (opening, destination) = (Opening { clusters: self.clone(), server: destination.server.clone() }, destination.clone());
+        tokio::spawn(async move {
+            // What it came to is kept for whoever asks next.
+            let _ = opening.clusters.get(&destination).await;
+        });
+        true
+    }
+
     /// The cluster, with its cache ready.
     ///
     /// # Errors
@@ -117,10 +166,8 @@ impl Clusters {
         self.compare_with_settings();
         let cell = {
             let mut slots = self.slots();
-            let slot = slots.entry(destination.server.clone()).or_insert_with(|| Slot { cell: Arc::default(), failed: None });
-            if let Some((at, why)) = &slot.failed
-                && at.elapsed() < PAUSE_AFTER_FAILURE
-            {
+            let slot = slots.entry(destination.server.clone()).or_default();
+            if let Some(why) = slot.failure() {
                 return Err(why.clone());
             }
             slot.cell.clone()

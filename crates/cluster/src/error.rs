@@ -145,6 +145,12 @@ impl Error {
     pub fn is_forbidden(&self) -> bool {
         self.code() == Some(403)
     }
+
+    /// The object is larger than the API server takes, or than its store does.
+    pub fn is_too_large(&self) -> bool {
+        let by_store = |message: &str| message.contains("request is too large") || message.contains("message larger than max");
+        self.api().is_some_and(|e| e.code == 413 || by_store(&e.message))
+    }
 }
 
 impl ApiError {
@@ -196,6 +202,14 @@ mod tests {
         let e = Error::Api(ApiError::from_body(502, b"<html>bad gateway</html>"));
         assert_eq!(e.to_string(), "the server answered 502: <html>bad gateway</html>");
         assert!(e.retryable());
+    }
+
+    #[test]
+    fn too_large_is_said_in_several_ways() {
+        let large = |code, message: &str| Error::Api(ApiError { code, message: message.into(), ..ApiError::default() }).is_too_large();
+        assert!(large(413, "Request entity too large: limit is 3145728") && large(500, "etcdserver: request is too large"));
+        assert!(large(500, "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2411522 vs. 2097152)"));
+        assert!(!large(500, "etcdserver: request timed out"));
     }
 
     #[test]

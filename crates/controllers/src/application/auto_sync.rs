@@ -10,12 +10,17 @@ use tiphys_api::{
     status::ResourceStatus,
 };
 
+/// A self-heal that was undone so often is told of.
+const OFTEN: i64 = 5;
+/// At most so many resources are named then.
+const NAMED: usize = 3;
+
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Nothing,
-    /// Look again after so long: self-heal backs off.
-    Later(std::time::Duration),
+    /// Look again after so long: self-heal backs off. When it was undone often, a `SyncError` condition says so.
+    Later(std::time::Duration, Option<String>),
     Start(Box<Operation>),
     /// A `SyncError` condition says why not.
     Refused(String),
@@ -86,7 +91,7 @@ pub fn decide(app: &Application, compared: &Compared<'_>, backoff: Backoff, now:
             let last = app.status.operation_state.as_ref().and_then(|s| s.operation.sync.as_ref());
             let attempts = last.map_or(0, |s| s.auto_heal_attempts_count);
             if let Some(wait) = remaining(app, backoff.before(attempts), now) {
-                return Verdict::Later(wait);
+                return Verdict::Later(wait, undone(attempts, &shown, compared.resources));
             }
             sync.auto_heal_attempts_count = attempts + 1;
             sync.resources = compared.resources.iter().filter(|r| r.status != "Synced" && !r.hook).map(selected).collect();
@@ -132,6 +137,22 @@ fn attempted(app: &Application, compared: &Compared<'_>, shown: &str) -> Attempt
         (true, "Succeeded") => Attempt::Succeeded,
         (true, _) => Attempt::Failed(state.message.clone()),
     }
+}
+
+/// What is told of a self-heal that something else undid again and again. Not of Argo CD, which tells nothing.
+fn undone(attempts: i64, revision: &str, resources: &[ResourceStatus]) -> Option<String> {
+    if attempts < OFTEN {
+        return None;
+    }
+    let mut changed: Vec<String> =
+        resources.iter().filter(|r| r.status == "OutOfSync" && !r.hook).map(|r| format!("{}/{}", r.kind, r.name)).collect();
+    if changed.len() > NAMED {
+        changed.splice(NAMED.., ["…".to_owned()]);
+    }
+    let changed = changed.join(", ");
+    Some(format!(
+        "The self-heal to [{revision}] was undone {attempts} times: something else changes {changed}. It pauses longer each time; a new revision starts over"
+    ))
 }
 
 fn remaining(app: &Application, pause: SignedDuration, now: Timestamp) -> Option<std::time::Duration> {
@@ -226,7 +247,10 @@ mod tests {
         let Verdict::Start(op) = run(&with(0), &resources) else { panic!("it must start") };
         let sync = op.sync.expect("a sync");
         assert_eq!((sync.resources.len(), sync.auto_heal_attempts_count), (1, 1));
-        assert_eq!(run(&with(2), &resources), Verdict::Later(std::time::Duration::from_secs(5)));
+        assert_eq!(run(&with(2), &resources), Verdict::Later(std::time::Duration::from_secs(5), None));
+        let many: Vec<_> = (0..5).map(|_| resource("OutOfSync", false)).collect();
+        let Verdict::Later(_, Some(told)) = run(&with(5), &many) else { panic!("it is told") };
+        assert!(told.contains("undone 5 times: something else changes ConfigMap/c, ConfigMap/c, ConfigMap/c, …. It pauses"), "{told}");
         let pauses: Vec<_> = (0..=7).map(|n| Backoff::default().before(n).as_secs()).collect();
         assert_eq!(pauses, [0, 2, 6, 18, 54, 162, 300, 300]);
     }

@@ -17,6 +17,9 @@ use tiphys_engine::{
 };
 use tiphys_gocompat::yaml;
 
+/// How the text of a comparison begins that failed because of the cluster.
+pub const NO_LIVE_STATE: &str = "Failed to load live state";
+
 /// A comparison and what it was made of.
 pub struct Compared {
     pub comparison: Arc<Comparison>,
@@ -51,7 +54,7 @@ pub async fn run(pass: &mut Pass<'_>, refresh: &Refresh) -> Result<Compared, Str
 /// The destination cluster with its cache, ready.
 pub async fn cluster(pass: &Pass<'_>) -> Result<Arc<LiveCluster>, String> {
     let destination = spec::destination(&pass.app.spec.destination, &pass.controller.destinations())?;
-    pass.controller.clusters.get(&destination).await.map_err(|e| format!("Failed to load live state: {e}"))
+    pass.controller.clusters.get(&destination).await.map_err(|e| format!("{NO_LIVE_STATE}: {e}"))
 }
 
 /// Compares with the cluster. `local` are manifests that a user gave instead of those in Git.
@@ -70,7 +73,7 @@ pub async fn with_live(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: &Des
     if helper {
         keys.push(namespace.clone());
     }
-    let mut live = cluster.cache.managed(&rules.tracking.app_name, &keys).await.map_err(|e| format!("Failed to load live state: {e}"))?;
+    let mut live = cluster.cache.managed(&rules.tracking.app_name, &keys).await.map_err(|e| format!("{NO_LIVE_STATE}: {e}"))?;
     if helper && live.get(&namespace).is_some_and(|o| track::owner(o, &rules.tracking).is_none()) {
         live.remove(&namespace);
     }

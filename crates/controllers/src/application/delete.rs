@@ -117,13 +117,14 @@ async fn cascade(pass: &mut Pass<'_>) -> Result<bool, String> {
             .into_iter()
             .any(|name| options::value(o, name).is_some_and(|v| v == "confirm") || app_options.contains(&format!("{name}=confirm")))
     };
-    if live.iter().any(|o| o.deletion_timestamp().is_some()) || (!approved && live.iter().any(|o| confirm(o))) {
+    let highest = live.iter().map(|o| wave::of(o)).max().unwrap_or(0);
+    // Some of a wave may be on their way already: whoever was to delete the others was stopped.
+    let doomed: Vec<_> = live.iter().filter(|o| wave::of(o) == highest && o.deletion_timestamp().is_none()).cloned().collect();
+    if doomed.is_empty() || (!approved && live.iter().any(|o| confirm(o))) {
         return Ok(false);
     }
-    let highest = live.iter().map(|o| wave::of(o)).max().unwrap_or(0);
     let background = pass.app.metadata.finalizers.iter().any(|f| f == RESOURCES_FINALIZER_BACKGROUND);
     let propagation = if background { "Background" } else { "Foreground" };
-    let doomed: Vec<_> = live.iter().filter(|o| wave::of(o) == highest).cloned().collect();
     let executor = &cluster.executor;
     for batch in doomed.chunks(PARALLEL) {
         let removals: Vec<_> = batch.iter().map(|object| remove(executor, object, propagation)).collect();

@@ -105,6 +105,8 @@ pub struct Memo {
     comparison: Option<Arc<Comparison>>,
     /// What readers see the resources of.
     published: Option<Arc<Comparison>>,
+    /// How often in a row the live state could not be had.
+    lost_sight: u32,
     running: Option<operation::Running>,
     syncing: Option<supersede::Syncing>,
     last_start: Option<start::Start>,
@@ -119,6 +121,7 @@ impl Default for Memo {
             desired: None,
             comparison: None,
             published: None,
+            lost_sight: 0,
             running: None,
             syncing: None,
             last_start: None,
@@ -228,6 +231,8 @@ impl Controller {
             if let Some(cluster) = cluster {
                 tasks.spawn(self.clone().follow_cluster(cluster));
             }
+            // Some have waited for it.
+            self.add_all(Reason::LOOK);
         }
     }
 

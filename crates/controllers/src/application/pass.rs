@@ -5,6 +5,7 @@
 
 use super::{
     Controller, Memo, auto_sync,
+    compare::NO_LIVE_STATE,
     error::Error,
     refresh::{self, Expiry, Level, Reason, Refresh},
     rollback, sources, status,
@@ -18,7 +19,7 @@ use std::{
 use tiphys_api::{Application, constants, resource::ApplicationTree};
 use tiphys_cluster::{
     app_state::AppKey,
-    clusters::LiveCluster,
+    clusters::{LiveCluster, PAUSE_AFTER_FAILURE},
     records::{Event, EventTarget, Record},
 };
 use tiphys_engine::{
@@ -27,6 +28,9 @@ use tiphys_engine::{
     tree,
     types::{Comparison, Condition, ConditionType},
 };
+
+/// How long to wait for a cluster that is being opened, when nobody says that it is open.
+const WHILE_OPENING: Duration = Duration::from_secs(5);
 
 /// When to look again although nothing happened meanwhile.
 pub type Again = Option<(Reason, Duration)>;
@@ -56,19 +60,27 @@ impl<'a> Pass<'a> {
 
     /// Does what is due.
     pub async fn run(mut self, reason: Reason) -> Result<Again, Error> {
+        if spec::destination(&self.app.spec.destination, &self.controller.destinations())
+            .is_ok_and(|d| self.controller.clusters.is_opening(&d))
+        {
+            return Ok(Some((reason, WHILE_OPENING)));
+        }
         if self.app.metadata.deletion_timestamp.is_some() {
             return super::delete::run(&mut self).await;
         }
         let settings = self.controller.records.settings();
         let expiry = Expiry { soft: super::timeouts::soft(&settings, self.memo.share), hard: super::timeouts::hard(&settings) };
         let mut again: Again = None;
+        let called_for = refresh::needed(&self.app, reason, expiry, self.now);
+        if called_for.is_none() && self.app.operation.is_none() && self.is_cluster_away().await {
+            return Ok(self.look_for_cluster());
+        }
         // After a start readers have no tree and no differences yet, however recent the status is.
         let unknown = || {
-            self.memo.comparison.is_none().then(|| Refresh { level: Level::Recent, hard: false, why: "nothing is known yet".to_owned() })
+            let unknown = self.memo.comparison.is_none() || self.memo.lost_sight > 0;
+            unknown.then(|| Refresh { level: Level::Recent, hard: false, why: "nothing is known yet".to_owned() })
         };
-        let due = refresh::needed(&self.app, reason, expiry, self.now)
-            .filter(|r| r.level > Level::Tree || self.memo.comparison.is_some())
-            .or_else(unknown);
+        let due = called_for.filter(|r| r.level > Level::Tree || self.memo.comparison.is_some()).or_else(unknown);
         let operating = self.app.operation.is_some();
         if due.as_ref().is_none_or(|r| r.level == Level::Tree) && !operating {
             self.refresh_tree(due.is_some()).await?;
@@ -81,6 +93,7 @@ impl<'a> Pass<'a> {
             if !operating {
                 again = self.auto_sync();
             }
+            again = soonest(again, self.look_for_cluster());
         }
         if self.app.operation.is_some() {
             let next = super::operation::run(&mut self).await?;
@@ -115,6 +128,7 @@ impl<'a> Pass<'a> {
         }
         match super::compare::run(self, refresh).await {
             Ok(compared) => {
+                self.memo.lost_sight = 0;
                 super::delete_hooks::align(&mut self.app.metadata.finalizers, &compared.comparison);
                 status::apply_comparison(&mut self.app, &compared.comparison, &compared.facts, self.now);
                 let tree = self.take_tree(&compared.comparison, &compared.cluster);
@@ -123,12 +137,23 @@ impl<'a> Pass<'a> {
                 self.remember_healthy();
             }
             Err(message) => {
+                self.memo.lost_sight = if message.starts_with(NO_LIVE_STATE) { self.memo.lost_sight + 1 } else { 0 };
                 let condition = Condition::new(ConditionType::ComparisonError, message);
                 status::set_conditions(&mut self.app.status, &[condition], &status::BY_COMPARISON, self.now);
                 status::apply_unknown(&mut self.app, self.now);
             }
         }
         Ok(())
+    }
+
+    /// Whether what failed before for want of the cluster would fail again. Asking so costs no write.
+    async fn is_cluster_away(&self) -> bool {
+        self.memo.lost_sight > 0 && super::compare::cluster(self).await.is_err()
+    }
+
+    /// A cluster that was away is looked for before the comparison expires, the longer it is away the more rarely.
+    fn look_for_cluster(&self) -> Again {
+        (self.memo.lost_sight > 0).then(|| (Reason::LOOK, PAUSE_AFTER_FAILURE * self.memo.lost_sight.min(6)))
     }
 
     /// The address of its cluster; empty when there is no such cluster.
@@ -210,7 +235,10 @@ impl<'a> Pass<'a> {
         let mut again = None;
         match verdict {
             auto_sync::Verdict::Nothing => {}
-            auto_sync::Verdict::Later(wait) => again = Some((Reason::at(Level::Latest), wait)),
+            auto_sync::Verdict::Later(wait, told) => {
+                again = Some((Reason::at(Level::Latest), wait));
+                conditions.extend(told.map(|told| Condition::new(ConditionType::SyncError, told)));
+            }
             auto_sync::Verdict::Refused(message) => conditions.push(Condition::new(ConditionType::SyncError, message)),
             auto_sync::Verdict::Start(operation) => {
                 self.event(
@@ -247,8 +275,32 @@ impl<'a> Pass<'a> {
             self.event(false, "ResourceUpdated", text);
         }
         patch["metadata"]["resourceVersion"] = self.record.object.resource_version().into();
-        let written = self.controller.records.applications.merge_patch(&self.key.namespace, &self.key.name, &patch).await?;
-        self.take(written)
+        match self.controller.records.applications.merge_patch(&self.key.namespace, &self.key.name, &patch).await {
+            Err(e) if e.is_too_large() => self.store_too_large(e).await,
+            written => self.take(written?),
+        }
+    }
+
+    /// Says that the status cannot be stored, and nothing else; an operation that cannot be told of ends. What is returned is the refusal, so
+    /// that the next look comes later and later.
+    async fn store_too_large(&mut self, refusal: tiphys_cluster::Error) -> Result<(), Error> {
+        let mut app = Application::clone(&self.before);
+        let condition = Condition::new(ConditionType::UnknownError, status::TOO_LARGE);
+        status::set_conditions(&mut app.status, &[condition], &[ConditionType::UnknownError], self.now);
+        if app.operation.take().is_some() {
+            app.status.operation_state =
+                Some(status::without_results(self.app.status.operation_state.take().unwrap_or_default(), self.now));
+        }
+        let mut patch = status::patch(&self.before, &app).unwrap_or_else(|| json!({}));
+        if self.before.metadata.annotations.contains_key(constants::REFRESH) {
+            patch["metadata"]["annotations"][constants::REFRESH] = Value::Null;
+        }
+        if patch.as_object().is_some_and(|patch| !patch.is_empty()) {
+            patch["metadata"]["resourceVersion"] = self.record.object.resource_version().into();
+            self.controller.records.applications.merge_patch(&self.key.namespace, &self.key.name, &patch).await?;
+        }
+        self.memo.running = None;
+        Err(refusal.into())
     }
 
     /// Goes on from what the server has now.

@@ -29,6 +29,9 @@ pub const BY_COMPARISON: [ConditionType; 4] = [
 /// The condition types that the check of the specification decides about.
 pub const BY_SPEC: [ConditionType; 2] = [ConditionType::InvalidSpecError, ConditionType::UnknownError];
 
+/// What is told of a status that the API server does not take.
+pub const TOO_LARGE: &str = "Application status exceeds the Kubernetes resource size limit and could not be persisted. The displayed status may be stale. Reduce the number of managed resources, set ApplyOutOfSyncOnly=true, lower spec.revisionHistoryLimit, or split the Application.";
+
 /// What was compared, beside the objects.
 #[derive(Clone, Debug, Default)]
 pub struct Compared {
@@ -145,6 +148,16 @@ pub fn error_text(status: &ApplicationStatus) -> Option<String> {
         .map(|c| format!("{}: {}", c.type_, c.message))
         .collect();
     (!errors.is_empty()).then(|| errors.join(";"))
+}
+
+/// An operation's state as far as it can be told when the whole is too large. One that was still on its way ends here.
+pub fn without_results(mut state: OperationState, now: Timestamp) -> OperationState {
+    state.sync_result.iter_mut().for_each(|result| result.resources = Vec::new());
+    if matches!(state.phase.as_str(), "" | "Running" | "Terminating") {
+        (state.phase, state.message) = ("Error".to_owned(), TOO_LARGE.to_owned());
+        state.finished_at = Some(now.into());
+    }
+    state
 }
 
 /// Appends a finished sync to the history and trims it to the Application's limit (ten unless it says otherwise).
