@@ -1,5 +1,6 @@
 //! Where scripts are played: an API server, and the controller that works on it. Main type: [`Ground`].
 
+use crate::wire::Wire;
 use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use std::{
     path::PathBuf,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -45,6 +46,8 @@ const QUIET: Duration = Duration::from_secs(6);
 /// A cluster that is never at rest is looked at after so long.
 const RESTLESS: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_millis(250);
+/// How long a controller that died is away.
+const DOWN: Duration = Duration::from_secs(1);
 
 /// tokio's time as a clock: it stands still while somebody works, and jumps when nobody does.
 #[derive(Clone, Copy)]
@@ -76,25 +79,25 @@ pub struct Ground {
     /// What it serves, as seen by us, not by the controller.
     pub discovery: Discovery,
     pub now: Now,
-    states: AppStates,
-    embedded: Option<EmbeddedKube>,
+    /// Of the process that runs now.
+    states: Arc<Mutex<AppStates>>,
+    embedded: Option<Arc<EmbeddedKube>>,
     /// Set: the controller's clock panics, once.
     pub fault: Arc<AtomicBool>,
     stop: CancellationToken,
     controller: JoinHandle<()>,
-    _repositories: TempDir,
 }
 
 impl Ground {
     /// Must be called in a runtime of one thread whose time is paused.
-    pub async fn embedded() -> Self {
+    pub async fn embedded(wire: &Wire) -> Self {
         let clock = Paused { begin: Instant::now() };
         // In long times, heartbeats would be most of what happens.
         let sim = SimOptions { heartbeat: Duration::ZERO, ..SimOptions::default() };
         let options = Options { sim, clock: Arc::new(clock), ..Options::default() };
-        let kube = EmbeddedKube::start(options).await.expect("the embedded server starts");
+        let kube = Arc::new(EmbeddedKube::start(options).await.expect("the embedded server starts"));
         let cluster = Cluster::connect_in_process(kube.router(), IN_CLUSTER).await.expect("it answers");
-        Self::start(cluster, Some(kube), Arc::new(move || clock.now())).await
+        Self::start(cluster, Some((kube, wire.clone())), Arc::new(move || clock.now())).await
     }
 
     /// The control plane of `KUBECONFIG`.
@@ -104,40 +107,31 @@ impl Ground {
         Self::start(cluster, None, Arc::new(Timestamp::now)).await
     }
 
-    async fn start(cluster: Cluster, embedded: Option<EmbeddedKube>, now: Now) -> Self {
+    async fn start(cluster: Cluster, embedded: Option<(Arc<EmbeddedKube>, Wire)>, now: Now) -> Self {
         let discovery = prepare(&cluster).await;
-        let records = Records::start(cluster.clone(), RecordsOptions::new(NAMESPACE));
-        records.wait_ready().await.expect("our own records can be read");
-        let repositories = TempDir::new().expect("a temporary folder");
-        let (states, fault) = (AppStates::new(), Arc::new(AtomicBool::new(false)));
+        let (fault, stop, states) = (Arc::new(AtomicBool::new(false)), CancellationToken::new(), Arc::default());
         let (broken, clock) = (fault.clone(), now.clone());
-        let dependencies = application::Dependencies {
-            clusters: Clusters::new(cluster.clone(), records.clone()),
-            records,
-            repos: Repos::with_options(repositories.path(), RepoOptions { allow_local: true, ..RepoOptions::default() }),
-            repo_server: None,
-            states: states.clone(),
-            workers: 8,
-            metrics: Default::default(),
-            sharding: None,
-            clock: Arc::new(move || if broken.swap(false, Ordering::Relaxed) { panic!("the clock is broken") } else { clock() }),
+        let clock: Now = Arc::new(move || if broken.swap(false, Ordering::Relaxed) { panic!("the clock is broken") } else { clock() });
+        let kube = embedded.as_ref().map(|(kube, _)| kube.clone());
+        let process = Process { clock, states: Arc::clone(&states), stop: stop.clone() };
+        let controller = match embedded {
+            Some((kube, wire)) => tokio::spawn(process.run_again_and_again(kube, wire)),
+            None => tokio::spawn(process.run(cluster.clone())),
         };
-        let stop = CancellationToken::new();
-        let controller = tokio::spawn(application::run(dependencies, stop.clone()));
-        Self { cluster, discovery, now, states, embedded, fault, stop, controller, _repositories: repositories }
+        Self { cluster, discovery, now, states, embedded: kube, fault, stop, controller }
     }
 
     pub async fn close(self) {
         self.stop.cancel();
         self.controller.await.expect("the controller ends in order");
-        if let Some(kube) = self.embedded {
+        if let Some(kube) = self.embedded.and_then(Arc::into_inner) {
             kube.shutdown().await;
         }
     }
 
     /// Writes into the resources of an Application's status how each does, as the API's answers have it: the status as stored leaves it out.
     pub fn add_health(&self, namespace: &str, name: &str, app: &mut Value) {
-        let Some(state) = self.states.get(&AppKey::new(namespace, name)) else { return };
+        let Some(state) = self.states.lock().expect("no panic").get(&AppKey::new(namespace, name)) else { return };
         for resource in app.pointer_mut("/status/resources").and_then(Value::as_array_mut).into_iter().flatten() {
             let of = |field: &str| resource[field].as_str().unwrap_or_default();
             let node = state.tree.nodes.iter().map(|n| (&n.resource_ref, &n.health)).find(|(r, _)| {
@@ -198,6 +192,58 @@ impl Ground {
     pub async fn is_namespaced(&self, version: &str, kind: &str) -> bool {
         let (group, version) = version.split_once('/').unwrap_or(("", version));
         self.discovery.resolve(&Gvk::new(group, version, kind)).await.is_ok_and(|k| k.namespaced)
+    }
+}
+
+/// A controller, and the same again when it has died.
+#[derive(Clone)]
+struct Process {
+    clock: Now,
+    states: Arc<Mutex<AppStates>>,
+    stop: CancellationToken,
+}
+
+impl Process {
+    async fn run_again_and_again(self, kube: Arc<EmbeddedKube>, wire: Wire) {
+        while !self.stop.is_cancelled() {
+            let service = wire.service(&kube);
+            let process = self.clone();
+            let mut running = tokio::spawn(async move {
+                // One that finds nobody ends, too.
+                if let Ok(cluster) = Cluster::connect_in_process(service, IN_CLUSTER).await {
+                    process.run(cluster).await;
+                }
+            });
+            tokio::select! {
+                ended = &mut running => ended.expect("the controller ends in order"),
+                () = wire.died() => running.abort(),
+            }
+            sleep(DOWN).await;
+        }
+    }
+
+    async fn run(self, cluster: Cluster) {
+        let records = Records::start(cluster.clone(), RecordsOptions::new(NAMESPACE));
+        let ready = tokio::select! { ready = records.wait_ready() => ready, () = self.stop.cancelled() => return };
+        if ready.is_err() {
+            // As a program that ends, and is started again by somebody.
+            return;
+        }
+        let repositories = TempDir::new().expect("a temporary folder");
+        let states = AppStates::new();
+        *self.states.lock().expect("no panic") = states.clone();
+        let dependencies = application::Dependencies {
+            clusters: Clusters::new(cluster, records.clone()),
+            records,
+            repos: Repos::with_options(repositories.path(), RepoOptions { allow_local: true, ..RepoOptions::default() }),
+            repo_server: None,
+            states,
+            workers: 8,
+            metrics: Default::default(),
+            sharding: None,
+            clock: self.clock,
+        };
+        application::run(dependencies, self.stop).await;
     }
 }
 

@@ -13,12 +13,14 @@
 //!
 //! `TIPHYS_SCRIPT=part` picks scripts by name; `TIPHYS_TRANSCRIPTS=overwrite` writes the transcripts anew (embedded).
 
+mod faults;
 mod ground;
 mod notation;
 mod play;
 mod script;
 mod steps;
 mod transcript;
+mod wire;
 
 use ground::Ground;
 use script::Script;
@@ -31,6 +33,7 @@ use std::{
     },
     time::Instant,
 };
+use wire::Wire;
 
 /// Scripts under way at once on the real control plane.
 const SIDE_BY_SIDE: usize = 8;
@@ -95,7 +98,7 @@ fn embedded() {
 fn in_its_own_time(script: &Script) -> Script {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
     runtime.block_on(async {
-        let ground = Ground::embedded().await;
+        let ground = Ground::embedded(&Wire::default()).await;
         let played = play::run(&ground, script, "x0y0").await;
         ground.close().await;
         played

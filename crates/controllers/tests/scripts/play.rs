@@ -43,8 +43,7 @@ pub async fn run(ground: &Ground, script: &Script, id: &str) -> Script {
     let (mut played, mut transcript) = (script.clone(), Transcript::default());
     transcript.keep(play.look().await);
     for (step, result) in script.steps.iter().zip(&mut played.steps) {
-        let said = play.step(step).await.unwrap_or_else(|problem| panic!("{}: `{}`: {problem}", script.name, step.text));
-        ground.settle().await;
+        let said = play.done(script, step).await;
         let deadline = Instant::now() + PATIENCE;
         loop {
             let sections = play.look().await;
@@ -68,12 +67,37 @@ pub async fn run(ground: &Ground, script: &Script, id: &str) -> Script {
     played
 }
 
+/// Plays a script and tells what is seen when all is at rest after each step. For an embedded ground.
+pub async fn states(ground: &Ground, script: &Script) -> Vec<Vec<Section>> {
+    let mut play = Play::begun(ground).await;
+    let mut states = Vec::new();
+    for step in &script.steps {
+        play.done(script, step).await;
+        states.push(play.look().await);
+    }
+    states
+}
+
 impl<'a> Play<'a> {
     fn new(ground: &'a Ground, id: &str) -> Self {
         let (app, namespace, repo) = (format!("app-{id}"), format!("ns-{id}"), Repo::new());
         let names = vec![("$APP", app.clone()), ("$NS", namespace.clone()), ("$ARGOCD", NAMESPACE.to_owned()), ("$REPO", repo.url())];
         let kinds = [("v1".to_owned(), "Namespace".to_owned())].into();
         Self { ground, repo, names, commits: Vec::new(), kinds, namespaces: [namespace].into(), apps: vec![app], places: BTreeMap::new() }
+    }
+
+    /// On an embedded ground, which no other script shares.
+    pub async fn begun(ground: &'a Ground) -> Self {
+        let mut play = Self::new(ground, "x0y0");
+        play.begin().await;
+        play
+    }
+
+    /// Does a step and lets what follows from it come to rest; the answer is what is to be told of it.
+    pub async fn done(&mut self, script: &Script, step: &Step) -> Vec<String> {
+        let said = self.step(step).await.unwrap_or_else(|problem| panic!("{}: `{}`: {problem}", script.name, step.text));
+        self.ground.settle().await;
+        said
     }
 
     pub fn namespace(&self) -> &str {

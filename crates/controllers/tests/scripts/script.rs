@@ -46,6 +46,12 @@ impl Script {
     /// When the file cannot be read, or begins with something that is no step.
     pub fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        Self::of(path, &text)
+    }
+
+    /// # Panics
+    /// When the text begins with something that is no step.
+    pub fn of(path: &Path, text: &str) -> Self {
         let mut script = Self { name: Self::name_of(path), path: path.to_owned(), steps: Vec::new(), rest: Vec::new() };
         for (number, line) in text.lines().enumerate() {
             script.line(line).unwrap_or_else(|problem| panic!("{}:{}: {problem}", path.display(), number + 1));

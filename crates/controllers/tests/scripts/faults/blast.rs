@@ -1,0 +1,132 @@
+//! Blast radius: a kind, a webhook, a cluster or an Application that is broken never stops the others.
+
+use super::stage::{Stage, stage};
+use crate::wire::Plan;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How soon those who have nothing to do with it are synced.
+const ON_TIME: Duration = Duration::from_secs(5);
+/// More than there are workers.
+const MANY: usize = 20;
+const GOOD: usize = 5;
+
+/// A commit with a folder for each of the good ones, and one `app`.
+async fn commit(stage: &mut Stage<'_>) {
+    let folders: String = (0..GOOD).map(|n| format!("  /good-{n}\n  configmap good-{n}\n")).collect();
+    stage.act(&format!("commit\n  configmap first\n{folders}")).await;
+}
+
+/// Creates Applications `good-0`, …, each with a map of its own.
+async fn good_ones(stage: &mut Stage<'_>) {
+    for n in 0..GOOD {
+        stage.act(&format!("good-{n}: app\n  source: {{path: good-{n}}}\n  syncPolicy: {{automated: {{}}}}")).await;
+    }
+}
+
+/// Waits until those are synced; an error says which are not, in time.
+async fn all_well(stage: &Stage<'_>) {
+    let began = Instant::now();
+    loop {
+        let mut late = Vec::new();
+        for n in 0..GOOD {
+            let app = stage.app(&format!("{}-good-{n}", stage.play.apps[0])).await;
+            if app["status"]["operationState"]["phase"] != "Succeeded" || app["status"]["sync"]["status"] != "Synced" {
+                late.push(format!("good-{n}: {}", app["status"]));
+            }
+        }
+        if late.is_empty() {
+            return;
+        }
+        assert!(began.elapsed() < ON_TIME, "{} of {GOOD} are not on time: {}", late.len(), late[0]);
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn refused(what: &str, code: u16) -> Plan {
+    Plan { refusals: vec![(what.to_owned(), code, "conversion webhook failed: connection refused".to_owned())], ..Plan::default() }
+}
+
+#[test]
+fn a_kind_that_cannot_be_listed() {
+    for code in [500, 403, 404, 503] {
+        stage(refused("GET /api/v1/secrets", code), async |stage| {
+            commit(stage).await;
+            good_ones(stage).await;
+            all_well(stage).await;
+        });
+    }
+}
+
+#[test]
+fn a_kind_that_nobody_can_write() {
+    stage(refused("POST /api/v1/namespaces/ns-x0y0/services", 500), async |stage| {
+        stage.act("commit\n  service web\n  configmap beside").await;
+        stage.act("app\n  syncPolicy: {automated: {}, retry: {limit: -1, backoff: {duration: 1s}}}").await;
+        sleep(ON_TIME).await;
+        let path = stage.play.target("configmap/beside").await.expect("a kind");
+        assert!(stage.play.ground.find(&path).await.is_some(), "what is beside it is applied");
+    });
+}
+
+#[test]
+fn a_group_that_is_not_served() {
+    stage(refused("GET /apis/batch", 503), async |stage| {
+        commit(stage).await;
+        good_ones(stage).await;
+        all_well(stage).await;
+    });
+}
+
+#[test]
+fn a_cluster_that_never_answers() {
+    // Whoever connects is taken in, and never hears anything.
+    let silence = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let server = format!("https://{}", silence.local_addr().expect("bound"));
+    stage(Plan::default(), async |stage| {
+        let data = json!({"name": "silent", "server": server, "config": json!({"tlsClientConfig": {"insecure": true}}).to_string()});
+        let metadata = json!({"name": "silent", "labels": {"argocd.argoproj.io/secret-type": "cluster"}});
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data});
+        let secrets = format!("/api/v1/namespaces/{}/secrets", crate::ground::NAMESPACE);
+        stage.play.ground.send(http::Method::POST, &secrets, Some(&secret)).await.expect("it is created");
+        commit(stage).await;
+        // Known by now.
+        sleep(Duration::from_secs(1)).await;
+        for n in 0..MANY {
+            stage.act(&format!("far-{n}: app\n  destination: {{server: \"{server}\"}}\n  syncPolicy: {{automated: {{}}}}")).await;
+        }
+        // And in hand by now.
+        sleep(Duration::from_millis(500)).await;
+        good_ones(stage).await;
+        all_well(stage).await;
+        sleep(Duration::from_secs(200)).await;
+        stage.act("good-0: refresh").await;
+        all_well(stage).await;
+        let far = stage.app(&format!("{}-far-0", stage.play.apps[0])).await;
+        let told = super::stage::conditions(&far, "ComparisonError");
+        assert!(
+            told.first().is_some_and(|text| text.starts_with("Failed to load live state: ") && text.contains("no answer within 10s")),
+            "{}",
+            far["status"]
+        );
+    });
+}
+
+#[test]
+fn an_application_that_is_poison() {
+    stage(Plan::default(), async |stage| {
+        commit(stage).await;
+        stage.act("app\n  syncPolicy: {automated: {}}").await;
+        good_ones(stage).await;
+        stage.play.ground.fault.store(true, std::sync::atomic::Ordering::Relaxed);
+        stage.act("refresh").await;
+        all_well(stage).await;
+        // What cannot be read at all.
+        let odd = json!({"status": {"history": "none"}});
+        let path = stage.play.app_path(&stage.play.apps[0]);
+        let _: Result<Value, _> = stage.play.ground.send(http::Method::PATCH, &path, Some(&odd)).await;
+        stage.act("good-0: refresh").await;
+        all_well(stage).await;
+    });
+}

@@ -1,0 +1,111 @@
+//! Errors: a fifth of all requests fails, or half of them, while Git goes on; when they are over everything is as Git says.
+
+use super::{
+    asked, number, side_by_side,
+    stage::{Stage, stage},
+};
+use crate::wire::{Errors, Plan};
+use serde_json::Value;
+use std::{collections::BTreeSet, time::Duration};
+use tiphys_testkit::Rng;
+use tokio::time::{Instant, sleep};
+
+/// Seeds in `make test`.
+const FEW: usize = 6;
+/// Seeds when all are asked for.
+const MANY: usize = 1000;
+const COMMITS: u64 = 4;
+/// How long it may take until all is well once errors are over: longer than the longest pause between two attempts.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Objects that every commit has.
+const STABLE: &str = "  configmap stable-one\n  secret stable-two wave=-1\n  deployment stable-three\n";
+
+/// What a commit has beside that.
+const OBJECTS: [&str; 8] = [
+    "configmap a k=v1",
+    "configmap b wave=1",
+    "secret c wave=-1",
+    "service d",
+    "deployment e wave=1",
+    "role f",
+    "job before-* hook=PreSync delete=HookSucceeded",
+    "job after hook=PostSync delete=BeforeHookCreation",
+];
+
+fn commit(rng: &mut Rng, at: u64) -> String {
+    let chosen: Vec<&str> = OBJECTS.iter().copied().filter(|_| rng.below(2) == 0).collect();
+    format!("commit\n{STABLE}  configmap round at={at}\n{}", chosen.iter().map(|o| format!("  {o}\n")).collect::<String>())
+}
+
+/// What is not as it should be; nothing when all is.
+async fn trouble(stage: &Stage<'_>, names: &BTreeSet<String>) -> Option<String> {
+    let app = stage.first().await;
+    let at = |pointer: &str| app.pointer(pointer).and_then(Value::as_str).unwrap_or("-").to_owned();
+    let states = ["/status/sync/status", "/status/health/status", "/status/operationState/phase"].map(at);
+    let newest = stage.play.commits.last().is_some_and(|sha| *sha == at("/status/sync/revision"));
+    let resources = app["status"]["resources"].as_array().into_iter().flatten();
+    let listed: BTreeSet<String> = resources.filter(|r| r["hook"] != true).filter_map(|r| r["name"].as_str()).map(str::to_owned).collect();
+    let well = states == ["Synced", "Healthy", "Succeeded"] && newest && app.get("operation").is_none() && listed == *names;
+    (!well).then(|| format!("newest {newest}, {listed:?} instead of {names:?}: {}", app["status"]))
+}
+
+async fn recovers(stage: &mut Stage<'_>, rng: &mut Rng) -> Result<(), String> {
+    let mut last = commit(rng, 0);
+    let policy = "syncPolicy: {automated: {prune: true, selfHeal: true}, retry: {limit: -1, backoff: {duration: 2s, maxDuration: 20s}}}";
+    stage.act(&last).await;
+    stage.act(&format!("app\n  {policy}")).await;
+    for at in 1..COMMITS {
+        sleep(Duration::from_millis(rng.below(15_000))).await;
+        last = commit(rng, at);
+        stage.act(&last).await;
+    }
+    sleep(Duration::from_millis(rng.below(15_000))).await;
+    stage.wire.plan(|plan| plan.errors = None);
+    let named = last.lines().skip(1).filter(|line| !line.contains("hook=")).filter_map(|line| line.split_whitespace().nth(1));
+    let names: BTreeSet<String> = named.map(str::to_owned).collect();
+    let began = Instant::now();
+    while let Some(trouble) = trouble(stage, &names).await {
+        if began.elapsed() > PATIENCE {
+            return Err(format!("{PATIENCE:?} after the errors: {trouble}"));
+        }
+        sleep(Duration::from_secs(1)).await;
+    }
+    let deleted = stage.written("DELETE ").into_iter().filter(|w| w.contains("/stable-")).collect::<Vec<_>>();
+    let twice = stage.wire.repeated_hooks();
+    match (deleted.as_slice(), twice.as_slice()) {
+        ([], []) => Ok(()),
+        _ => Err(format!("deleted: {deleted:?}; hooks that ran twice: {twice:?}")),
+    }
+}
+
+fn under_errors(percent: u64, few: usize) {
+    let first = number("TIPHYS_SEED", 1);
+    let seeds: Vec<u64> = (first..).take(asked().map_or(MANY, |asked| if asked == super::FEW { few } else { asked })).collect();
+    let (longest, harm) = (std::sync::Mutex::new(Duration::ZERO), std::sync::atomic::AtomicUsize::new(0));
+    let wrong = side_by_side(&seeds, |seed| {
+        let mut rng = Rng::new(*seed);
+        let errors = Errors { rng: Rng::new(rng.next_u64()), percent };
+        let result = stage(Plan { errors: Some(errors), ..Plan::default() }, async |stage| {
+            let began = Instant::now();
+            let result = recovers(stage, &mut rng).await;
+            let mut longest = longest.lock().expect("no panic");
+            *longest = began.elapsed().max(*longest);
+            harm.fetch_add(stage.wire.harm().values().sum(), std::sync::atomic::Ordering::Relaxed);
+            result
+        });
+        result.err().map(|problem| format!("== TIPHYS_SEED={seed} TIPHYS_FAULTS=1: {problem}")).into_iter().collect()
+    });
+    let longest = longest.into_inner().expect("no panic").as_secs();
+    println!("errors of {percent} %: {} seeds from {first}, {} errors, the longest took {longest} s", seeds.len(), harm.into_inner());
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), seeds.len(), wrong.join("\n"));
+}
+
+#[test]
+fn errors_of_a_fifth_of_all_requests() {
+    under_errors(20, FEW);
+}
+
+#[test]
+fn errors_of_half_of_all_requests() {
+    under_errors(50, 2);
+}

@@ -1,0 +1,93 @@
+//! The families of harm, a test each.
+
+use super::{Harm, Reference, inflict, played::Played};
+use crate::wire::{Fate, Moment, Plan};
+use tiphys_testkit::Rng;
+
+/// A number below `bound`, as the seed has it.
+fn below(rng: &mut Rng, bound: usize) -> usize {
+    usize::try_from(rng.below(bound as u64)).expect("it was one")
+}
+
+/// The end is the same after every step, nothing else was deleted, no hook ran twice, and then there is peace.
+fn as_without(reference: &Reference, played: &Played) -> Vec<String> {
+    let before = reference.played();
+    let mut problems = played.differences(before);
+    let more: Vec<String> = played.deletions().difference(&before.deletions()).cloned().collect();
+    if !more.is_empty() {
+        problems.push(format!("deleted only with harm: {more:?}"));
+    }
+    problems.extend(played.repeated_hooks.iter().map(|hook| format!("a hook ran twice: {hook}")));
+    if played.restless.len() > before.restless.len() {
+        problems.push(format!("written after the end: {:?} instead of {:?}", played.restless, before.restless));
+    }
+    problems
+}
+
+fn death(rng: &mut Rng, writes: usize) -> (usize, Moment) {
+    (below(rng, writes), if rng.below(2) == 0 { Moment::Before } else { Moment::After })
+}
+
+#[test]
+fn death_before_and_after_each_write() {
+    inflict(&Harm {
+        name: "one death",
+        any: |r, rng| Plan { deaths: vec![death(rng, r.played().writes.len())], ..Plan::default() },
+        all: Some(|r| {
+            let points = (0..r.played().writes.len()).flat_map(|at| [(at, Moment::Before), (at, Moment::After)]);
+            points.map(|point| Plan { deaths: vec![point], ..Plan::default() }).collect()
+        }),
+        judge: as_without,
+    });
+}
+
+#[test]
+fn two_deaths() {
+    inflict(&Harm {
+        name: "two deaths",
+        any: |r, rng| {
+            let writes = r.played().writes.len();
+            let first = death(rng, writes);
+            // Often in the recovery from the first.
+            let second = if rng.below(2) == 0 { (first.0 + 1 + below(rng, 4), Moment::After) } else { death(rng, writes) };
+            Plan { deaths: vec![first, second], ..Plan::default() }
+        },
+        all: None,
+        judge: as_without,
+    });
+}
+
+#[test]
+fn news_that_come_late() {
+    const LAGS: [usize; 3] = [1, 5, 50];
+    inflict(&Harm {
+        name: "stale reads",
+        any: |_, rng| Plan { lag: LAGS[below(rng, LAGS.len())], ..Plan::default() },
+        all: Some(|_| LAGS.into_iter().map(|lag| Plan { lag, ..Plan::default() }).collect()),
+        judge: as_without,
+    });
+}
+
+#[test]
+fn a_new_process_that_first_sees_the_past() {
+    inflict(&Harm {
+        name: "time travel",
+        any: |r, rng| Plan { deaths: vec![death(rng, r.played().writes.len())], old_lists: true, lag: below(rng, 6), ..Plan::default() },
+        all: None,
+        judge: as_without,
+    });
+}
+
+#[test]
+fn events_that_are_lost_or_merged() {
+    const FATES: [Fate; 3] = [Fate::Dropped, Fate::Merged, Fate::Broken];
+    inflict(&Harm {
+        name: "events",
+        any: |r, rng| Plan { event: Some((below(rng, r.played().events), FATES[below(rng, 3)])), ..Plan::default() },
+        all: Some(|r| {
+            let events = (0..r.played().events).flat_map(|at| FATES.map(|fate| (at, fate)));
+            events.map(|event| Plan { event: Some(event), ..Plan::default() }).collect()
+        }),
+        judge: as_without,
+    });
+}

@@ -1,0 +1,130 @@
+//! The scripts once more, with harm on the wire: whatever happens to the controller, each step ends as it does without.
+//!
+//! Every test does a few seconds of its harm in `make test`. `TIPHYS_FAULTS=200` does so many cases of each, `TIPHYS_FAULTS=all` every one that
+//! can be numbered (each write, each event); `TIPHYS_SEED` is the first case's, and a failure names the one that repeats it alone;
+//! `TIPHYS_SCRIPT=part` keeps to scripts by name. Main types: [`Reference`], what a script comes to by itself, and [`Harm`].
+
+mod blast;
+mod errors;
+mod harm;
+mod loops;
+mod played;
+mod prune;
+mod stage;
+mod too_large;
+
+use crate::{chosen, script::Script, wire::Plan};
+use played::Played;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+use tiphys_testkit::Rng;
+
+/// Cases of each test when nothing else is said.
+const FEW: usize = 10;
+/// And when all are asked for of a family that has no end.
+const MANY: usize = 1000;
+
+/// A script and what it comes to without harm.
+pub struct Reference {
+    pub script: Script,
+    played: OnceLock<Played>,
+}
+
+impl Reference {
+    pub fn played(&self) -> &Played {
+        self.played.get_or_init(|| Played::of(&self.script, Plan::default()))
+    }
+}
+
+/// A family of harm.
+pub struct Harm {
+    pub name: &'static str,
+    /// The seed's own.
+    pub any: fn(&Reference, &mut Rng) -> Plan,
+    /// All there are, where they can be numbered.
+    pub all: Option<fn(&Reference) -> Vec<Plan>>,
+    /// What is wrong with what came out.
+    pub judge: fn(&Reference, &Played) -> Vec<String>,
+}
+
+/// Scripts that can be played with harm: those in which a panic is timed to one look cannot.
+fn scripts() -> Vec<Reference> {
+    let scripts = chosen().into_iter().filter(|script| !script.is_for_embedded_only());
+    scripts.map(|script| Reference { script, played: OnceLock::new() }).collect()
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |v| v.parse().unwrap_or_else(|_| panic!("{name}={v} is no number")))
+}
+
+/// How many cases are asked for, if not all.
+fn asked() -> Option<usize> {
+    let all = std::env::var("TIPHYS_FAULTS").as_deref() == Ok("all");
+    (!all).then(|| usize::try_from(number("TIPHYS_FAULTS", FEW as u64)).expect("small"))
+}
+
+/// Works on the items side by side; the answer is what was wrong, in no order.
+fn side_by_side<T: Sync>(items: &[T], work: impl Fn(&T) -> Vec<String> + Sync) -> Vec<String> {
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let lane = || {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let problems = work(item);
+            problems.iter().for_each(|problem| eprintln!("{problem}"));
+            wrong.lock().expect("no panic").extend(problems);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(lane))));
+    wrong.into_inner().expect("no panic")
+}
+
+/// Those of a table that are asked for: `few` of them as the seed has it, all of them, or those with `TIPHYS_CASE` in their names.
+fn some<T>(table: &[T], few: usize, name: fn(&T) -> &str) -> Vec<&T> {
+    if let Ok(part) = std::env::var("TIPHYS_CASE") {
+        return table.iter().filter(|case| name(case).contains(&part)).collect();
+    }
+    let mut rest: Vec<&T> = table.iter().collect();
+    let mut rng = Rng::new(number("TIPHYS_SEED", 1));
+    let few = asked().map_or(usize::MAX, |asked| if asked == FEW { few } else { asked });
+    std::iter::from_fn(|| (!rest.is_empty()).then(|| rest.swap_remove(usize::try_from(rng.below(rest.len() as u64)).expect("small"))))
+        .take(few)
+        .collect()
+}
+
+/// Does the harm to the scripts; panics when something came out otherwise.
+fn inflict(harm: &Harm) {
+    let (references, began, seed) = (scripts(), Instant::now(), number("TIPHYS_SEED", 1));
+    assert!(!references.is_empty(), "no script of that name");
+    let (done, totals) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let judge = |reference: &Reference, plan: Plan, seed: Option<u64>| {
+        let played = Played::of(&reference.script, plan.clone());
+        done.fetch_add(1, Ordering::Relaxed);
+        played.harm.iter().for_each(|(what, n)| *totals.lock().expect("no panic").entry(*what).or_insert(0) += n);
+        let problems = (harm.judge)(reference, &played);
+        let again = seed.map_or(String::new(), |seed| format!("TIPHYS_SEED={seed} TIPHYS_FAULTS=1: "));
+        let writes =
+            || played.writes.iter().enumerate().map(|(n, w)| format!("  {n} {} {}", w.what, w.code)).collect::<Vec<_>>().join("\n");
+        (!problems.is_empty()).then(|| format!("== {again}{} with {plan:?}\n{}\n{}", reference.script.name, problems.join("\n"), writes()))
+    };
+    let wrong = match (asked(), harm.all) {
+        (None, Some(all)) => side_by_side(&references, |r| all(r).into_iter().filter_map(|plan| judge(r, plan, None)).collect()),
+        (number, _) => {
+            let seeds: Vec<u64> = (seed..).take(number.unwrap_or(MANY)).collect();
+            side_by_side(&seeds, |seed| {
+                let mut rng = Rng::new(*seed);
+                let reference = &references[usize::try_from(rng.below(references.len() as u64)).expect("small")];
+                judge(reference, (harm.any)(reference, &mut rng), Some(*seed)).into_iter().collect()
+            })
+        }
+    };
+    let totals: Vec<String> = totals.into_inner().expect("no panic").iter().map(|(what, n)| format!("{what} {n}")).collect();
+    let done = done.into_inner();
+    println!("{}: {done} cases from seed {seed} in {:.0} s: {}", harm.name, began.elapsed().as_secs_f64(), totals.join(", "));
+    assert!(wrong.is_empty(), "{} of {done} came out otherwise:\n{}", wrong.len(), wrong.join("\n"));
+}

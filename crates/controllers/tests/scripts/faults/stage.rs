@@ -1,0 +1,69 @@
+//! Where a test plays steps of a script by itself and looks at what it likes. Main type: [`Stage`].
+
+use crate::{
+    ground::Ground,
+    play::Play,
+    script::Script,
+    wire::{Plan, Wire},
+};
+use serde_json::Value;
+use std::path::Path;
+
+/// A script being played, with what harms its controller.
+pub struct Stage<'a> {
+    pub play: Play<'a>,
+    pub wire: Wire,
+}
+
+/// Plays in a cluster and a time of its own.
+pub fn stage<R>(plan: Plan, act: impl AsyncFnOnce(&mut Stage) -> R) -> R {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
+    runtime.block_on(async {
+        let wire = Wire::new(plan);
+        let ground = Ground::embedded(&wire).await;
+        let mut stage = Stage { play: Play::begun(&ground).await, wire };
+        let result = act(&mut stage).await;
+        drop(stage);
+        ground.close().await;
+        result
+    })
+}
+
+impl Stage<'_> {
+    /// Plays steps as a file of a script has them; the answer is what is to be told of them.
+    pub async fn play(&mut self, text: &str) -> Vec<String> {
+        let script = Script::of(Path::new("stage"), text);
+        let mut said = Vec::new();
+        for step in &script.steps {
+            said.extend(self.play.done(&script, step).await);
+        }
+        said
+    }
+
+    /// Does one step, and waits for nothing that comes of it.
+    pub async fn act(&mut self, text: &str) -> Vec<String> {
+        let script = Script::of(Path::new("stage"), text);
+        self.play.step(&script.steps[0]).await.unwrap_or_else(|problem| panic!("`{text}`: {problem}"))
+    }
+
+    /// An Application by its path's end; null when there is none.
+    pub async fn app(&self, name: &str) -> Value {
+        self.play.ground.find(&self.play.app_path(name)).await.unwrap_or_default()
+    }
+
+    /// The first Application.
+    pub async fn first(&self) -> Value {
+        self.app(&self.play.apps[0]).await
+    }
+
+    /// What the controller wrote that contains this.
+    pub fn written(&self, part: &str) -> Vec<String> {
+        self.wire.writes().into_iter().map(|w| format!("{} {}", w.what, w.code)).filter(|w| w.contains(part)).collect()
+    }
+}
+
+/// The messages of an Application's conditions of this type.
+pub fn conditions(app: &Value, kind: &str) -> Vec<String> {
+    let all = app["status"]["conditions"].as_array().into_iter().flatten();
+    all.filter(|c| c["type"] == kind).map(|c| c["message"].as_str().unwrap_or_default().to_owned()).collect()
+}

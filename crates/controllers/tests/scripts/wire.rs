@@ -1,0 +1,480 @@
+//! What lies between a controller and its API server, and does harm as told. Main types: [`Wire`] and [`Plan`].
+//!
+//! A controller that dies here dies as with `kill -9`: what it sent before may have been done, nothing of it is ever heard of again, and
+//! nothing that it goes on to do arrives anywhere.
+
+use bytes::{Bytes, BytesMut};
+use http::{Method, Request, Response, StatusCode};
+use http_body::{Body as _, Frame};
+use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
+use kube::client::Body;
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    convert::Infallible,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tiphys_embedded_kube::EmbeddedKube;
+use tiphys_testkit::Rng;
+use tokio::{
+    sync::{Notify, mpsc},
+    time::{Instant, sleep_until},
+};
+use tower::{BoxError, ServiceExt};
+
+/// News are held back at most so long: shorter than what a script takes for rest.
+const LONGEST_LAG: Duration = Duration::from_secs(2);
+
+/// Whether a write had been done when the process died of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Moment {
+    Before,
+    After,
+}
+
+/// What becomes of an event of a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is never seen, and the watch is told that its history is gone.
+    Dropped,
+    /// It is seen only as a part of what the same object became next.
+    Merged,
+    /// The connection breaks in the middle of it.
+    Broken,
+}
+
+/// The harm that is done.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// At which writes, counted over all processes, the process dies.
+    pub deaths: Vec<(usize, Moment)>,
+    /// Which event meets which fate.
+    pub event: Option<(usize, Fate)>,
+    /// Watches are so many events behind.
+    pub lag: usize,
+    /// A process that was started again first sees lists as the one before it saw them.
+    pub old_lists: bool,
+    pub errors: Option<Errors>,
+    /// Requests that are always refused: a part of `METHOD path`, and the answer.
+    pub refusals: Vec<(String, u16, String)>,
+    /// Writes of more bytes are refused as too large.
+    pub largest: Option<usize>,
+}
+
+/// Every request meets harm with this probability.
+#[derive(Clone, Debug)]
+pub struct Errors {
+    pub rng: Rng,
+    pub percent: u64,
+}
+
+/// What came of a write.
+#[derive(Clone, Debug)]
+pub struct Write {
+    pub what: String,
+    pub code: u16,
+}
+
+#[derive(Default)]
+struct State {
+    plan: Plan,
+    events: usize,
+    writes: Vec<Write>,
+    /// Of each hook, by name and operation: the uids under which it was made.
+    hooks: BTreeMap<(String, String), BTreeSet<String>>,
+    /// Of each Application the times at which its operations began.
+    started: BTreeSet<(String, String)>,
+    /// The first answer to each list of the first process.
+    lists: BTreeMap<String, Bytes>,
+    /// Lists that this process has asked for.
+    listed: BTreeSet<String>,
+    harm: BTreeMap<&'static str, usize>,
+}
+
+/// Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Wire {
+    state: Arc<Mutex<State>>,
+    /// Which process is alive.
+    process: Arc<AtomicUsize>,
+    died: Arc<Notify>,
+}
+
+type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
+
+impl Wire {
+    pub fn new(plan: Plan) -> Self {
+        let wire = Self::default();
+        wire.state().plan = plan;
+        wire
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nobody panics while holding it")
+    }
+
+    /// Changes what harm is done from now on.
+    pub fn plan<R>(&self, change: impl FnOnce(&mut Plan) -> R) -> R {
+        change(&mut self.state().plan)
+    }
+
+    pub fn writes(&self) -> Vec<Write> {
+        self.state().writes.clone()
+    }
+
+    pub fn events(&self) -> usize {
+        self.state().events
+    }
+
+    /// How often each kind of harm was done.
+    pub fn harm(&self) -> BTreeMap<&'static str, usize> {
+        self.state().harm.clone()
+    }
+
+    /// How many operations began: each has a time at which it did.
+    pub fn started(&self) -> usize {
+        self.state().started.len()
+    }
+
+    /// Hooks that were made more than once for one operation.
+    pub fn repeated_hooks(&self) -> Vec<String> {
+        let hooks = &self.state().hooks;
+        hooks.iter().filter(|(_, uids)| uids.len() > 1).map(|((name, id), uids)| format!("{name} of {id}: {uids:?}")).collect()
+    }
+
+    /// The API server as a new process sees it; the one before it is dead.
+    pub fn service(
+        &self,
+        kube: &EmbeddedKube,
+    ) -> impl tower::Service<Request<Body>, Response = Answer, Error = Infallible, Future: Send + 'static> + Clone + Send + 'static {
+        let (wire, router) = (self.clone(), kube.router());
+        let process = self.process.fetch_add(1, Ordering::Relaxed) + 1;
+        self.state().listed.clear();
+        tower::service_fn(move |request| {
+            let line = Line { wire: wire.clone(), process };
+            let router = router.clone();
+            async move { Ok(line.carry(|r| async { router.oneshot(r).await.expect("it cannot fail") }, request).await) }
+        })
+    }
+
+    /// Returns when a process has died.
+    pub async fn died(&self) {
+        self.died.notified().await;
+    }
+}
+
+/// The wire as one process has it.
+#[derive(Clone)]
+struct Line {
+    wire: Wire,
+    process: usize,
+}
+
+/// What becomes of a request.
+enum Harm {
+    None,
+    Death(Moment),
+    Refused(u16, String, bool),
+    /// It never arrives, and nobody says so.
+    Lost,
+    /// It is done, and nobody says so.
+    Silent,
+    /// It is done, and the answer breaks off.
+    Cut,
+}
+
+impl Line {
+    async fn carry<F, B>(self, send: impl FnOnce(Request<Body>) -> F, request: Request<Body>) -> Answer
+    where
+        F: Future<Output = Response<B>>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        self.alive().await;
+        let method = request.method().clone();
+        let (path, query) = (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
+        let watches = query.contains("watch=true");
+        let list = (method == Method::GET && query.contains("limit=")).then(|| format!("{path}?{query}"));
+        if let Some(old) = list.as_ref().and_then(|list| self.old_list(list)) {
+            return whole(StatusCode::OK, old);
+        }
+        let size = request.body().size_hint().lower();
+        let harm = self.harm(&method, &path, watches, size);
+        match &harm {
+            Harm::Death(Moment::Before) => return self.die().await,
+            Harm::Refused(code, message, wait) => {
+                let answer = refusal(*code, message, *wait);
+                if method != Method::GET {
+                    self.note(&format!("{method} {path}"), answer.status(), &[]);
+                }
+                return answer;
+            }
+            Harm::Lost => std::future::pending().await,
+            _ => {}
+        }
+        let (parts, body) = send(request).await.into_parts();
+        if watches && parts.status.is_success() {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            tokio::spawn(self.relay(body.map_err(Into::into).boxed_unsync(), sender));
+            return Response::from_parts(parts, streamed(receiver));
+        }
+        let bytes = body.map_err(Into::into).boxed_unsync().collect().await.map(|b| b.to_bytes()).unwrap_or_default();
+        if method != Method::GET {
+            self.note(&format!("{method} {path}"), parts.status, &bytes);
+        }
+        if let Some(list) = list.filter(|_| self.process == 1 && parts.status.is_success()) {
+            self.wire.state().lists.entry(list).or_insert_with(|| bytes.clone());
+        }
+        match harm {
+            Harm::Death(_) => self.die().await,
+            Harm::Silent => std::future::pending().await,
+            Harm::Cut => cut(parts.status, &bytes),
+            _ => whole(parts.status, bytes),
+        }
+    }
+
+    /// Nothing happens to the dead.
+    async fn alive(&self) {
+        if self.wire.process.load(Ordering::Relaxed) != self.process {
+            std::future::pending().await
+        }
+    }
+
+    async fn die(&self) -> Answer {
+        self.wire.process.fetch_add(1, Ordering::Relaxed);
+        self.wire.died.notify_one();
+        std::future::pending().await
+    }
+
+    fn old_list(&self, list: &String) -> Option<Bytes> {
+        let mut state = self.wire.state();
+        if self.process == 1 || !state.plan.old_lists || !state.listed.insert(list.clone()) {
+            return None;
+        }
+        let old = state.lists.get(list).cloned();
+        if old.is_some() {
+            *state.harm.entry("old list").or_default() += 1;
+        }
+        old
+    }
+
+    fn harm(&self, method: &Method, path: &str, watches: bool, size: u64) -> Harm {
+        let mut state = self.wire.state();
+        let write = (method != Method::GET).then_some(state.writes.len());
+        let what = format!("{method} {path}");
+        if let Some((_, code, message)) = state.plan.refusals.iter().find(|(part, ..)| what.contains(part)).cloned() {
+            return Harm::Refused(code, message, false);
+        }
+        if state.plan.largest.is_some_and(|largest| size > largest as u64) {
+            return Harm::Refused(413, "Request entity too large: limit is 3145728".into(), false);
+        }
+        let Plan { deaths, errors, .. } = &mut state.plan;
+        let harm = if let Some(at) = write.and_then(|number| deaths.iter().position(|(at, _)| *at == number)) {
+            ("death", Harm::Death(deaths.swap_remove(at).1))
+        } else {
+            let drawn = errors.as_mut().and_then(|errors| (errors.rng.below(100) < errors.percent).then(|| errors.draw(watches)));
+            let Some(drawn) = drawn else { return Harm::None };
+            drawn
+        };
+        *state.harm.entry(harm.0).or_default() += 1;
+        if matches!(harm.1, Harm::Death(Moment::Before)) {
+            state.writes.push(Write { what, code: 0 });
+        }
+        harm.1
+    }
+
+    fn note(&self, what: &str, status: StatusCode, body: &[u8]) {
+        let mut state = self.wire.state();
+        state.writes.push(Write { what: what.to_owned(), code: status.as_u16() });
+        if !status.is_success() {
+            return;
+        }
+        let Ok(object) = serde_json::from_slice::<Value>(body) else { return };
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        if let (Some(name), Some(started)) = (text("/metadata/name"), text("/status/operationState/startedAt")) {
+            state.started.insert((name, started));
+        }
+        if status != StatusCode::CREATED {
+            return;
+        }
+        if let (Some(id), Some(name), Some(uid)) =
+            (text("/metadata/annotations/tiphys.dev~1operation-id"), text("/metadata/name"), text("/metadata/uid"))
+        {
+            state.hooks.entry((name, id)).or_default().insert(uid);
+        }
+    }
+
+    /// Hands on the events of a watch, each with its fate.
+    async fn relay(self, mut body: UnsyncBoxBody<Bytes, BoxError>, out: mpsc::UnboundedSender<Result<Bytes, BoxError>>) {
+        let (mut buffer, mut held) = (BytesMut::new(), Held::default());
+        loop {
+            let due = held.due();
+            tokio::select! {
+                () = out.closed() => return,
+                () = async { sleep_until(due.expect("only then")).await }, if due.is_some() => {}
+                frame = body.frame() => match frame {
+                    Some(Ok(frame)) => buffer.extend_from_slice(&frame.into_data().unwrap_or_default()),
+                    _ => return,
+                },
+            }
+            self.alive().await;
+            while let Some(end) = buffer.iter().position(|b| *b == b'\n') {
+                let line = buffer.split_to(end + 1).freeze();
+                match self.fate(&line) {
+                    Some(Fate::Dropped) => {
+                        let gone = json!({"type": "ERROR", "object": status(410, "Expired", "too old resource version")});
+                        let _ = out.send(Ok(Bytes::from(format!("{gone}\n"))));
+                        return;
+                    }
+                    Some(Fate::Broken) => {
+                        let _ = out.send(Ok(line.slice(..line.len() / 2)));
+                        let _ = out.send(Err("the connection is cut".into()));
+                        return;
+                    }
+                    Some(Fate::Merged) => held.merges(line),
+                    None => held.put(line),
+                }
+            }
+            let lag = self.wire.state().plan.lag;
+            held.released(lag).into_iter().for_each(|line| drop(out.send(Ok(line))));
+        }
+    }
+
+    fn fate(&self, line: &[u8]) -> Option<Fate> {
+        if line.starts_with(br#"{"type":"BOOKMARK""#) || line.starts_with(br#"{"type":"ERROR""#) {
+            return None;
+        }
+        let mut state = self.wire.state();
+        let number = state.events;
+        state.events += 1;
+        let (_, fate) = state.plan.event.filter(|(at, _)| *at == number)?;
+        let name = match fate {
+            Fate::Dropped => "event dropped",
+            Fate::Merged => "event merged",
+            Fate::Broken => "event broken",
+        };
+        *state.harm.entry(name).or_default() += 1;
+        Some(fate)
+    }
+}
+
+impl Errors {
+    fn draw(&mut self, watches: bool) -> (&'static str, Harm) {
+        match self.rng.below(if watches { 5 } else { 8 }) {
+            0 => ("500", Harm::Refused(500, "the store is away".into(), false)),
+            1 => ("503", Harm::Refused(503, "nobody answers".into(), false)),
+            2 => ("429", Harm::Refused(429, "slow down".into(), true)),
+            3 => ("409", Harm::Refused(409, "the object has been modified".into(), false)),
+            4 => ("lost", Harm::Lost),
+            5 => ("silent", Harm::Silent),
+            _ => ("cut", Harm::Cut),
+        }
+    }
+}
+
+/// Events on their way.
+#[derive(Default)]
+struct Held {
+    lines: VecDeque<(Instant, Bytes)>,
+    /// Until then nothing is handed on, and what happened to one object becomes one event.
+    merging: Option<Instant>,
+}
+
+impl Held {
+    fn due(&self) -> Option<Instant> {
+        self.merging.or_else(|| self.lines.front().map(|(due, _)| *due))
+    }
+
+    fn put(&mut self, line: Bytes) {
+        self.lines.push_back((Instant::now() + LONGEST_LAG, line));
+    }
+
+    fn merges(&mut self, line: Bytes) {
+        self.put(line);
+        self.merging = Some(Instant::now() + LONGEST_LAG);
+    }
+
+    fn released(&mut self, lag: usize) -> Vec<Bytes> {
+        let now = Instant::now();
+        match self.merging {
+            Some(until) if until > now => return Vec::new(),
+            Some(_) => {
+                self.merging = None;
+                return merged(self.lines.drain(..).map(|(_, line)| line));
+            }
+            None => {}
+        }
+        let mut released = Vec::new();
+        while self.lines.len() > lag || self.lines.front().is_some_and(|(due, _)| *due <= now) {
+            released.extend(self.lines.pop_front().map(|(_, line)| line));
+        }
+        released
+    }
+}
+
+/// The same events with one for each object: what it came to.
+fn merged(lines: impl Iterator<Item = Bytes>) -> Vec<Bytes> {
+    let mut events: Vec<Option<(String, Value)>> = Vec::new();
+    for line in lines {
+        let Ok(mut event) = serde_json::from_slice::<Value>(&line) else { continue };
+        let metadata = &event["object"]["metadata"];
+        let key = format!("{}/{}", metadata["namespace"], metadata["name"]);
+        let earlier = events.iter_mut().find(|e| e.as_ref().is_some_and(|(k, _)| *k == key));
+        if let Some((_, earlier)) = earlier.and_then(Option::take) {
+            match (earlier["type"].as_str(), event["type"].as_str()) {
+                (Some("ADDED"), Some("DELETED")) => continue,
+                (Some("ADDED"), _) => event["type"] = "ADDED".into(),
+                (Some("DELETED"), _) => event["type"] = "MODIFIED".into(),
+                _ => {}
+            }
+        }
+        events.push(Some((key, event)));
+    }
+    events.into_iter().flatten().map(|(_, event)| Bytes::from(format!("{event}\n"))).collect()
+}
+
+fn status(code: u16, reason: &str, message: &str) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message})
+}
+
+fn refusal(code: u16, message: &str, wait: bool) -> Answer {
+    let reason = match code {
+        409 => "Conflict",
+        413 => "RequestEntityTooLarge",
+        403 => "Forbidden",
+        404 => "NotFound",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        503 => "ServiceUnavailable",
+        _ => "InternalError",
+    };
+    let mut answer = whole(StatusCode::from_u16(code).expect("a status"), Bytes::from(status(code, reason, message).to_string()));
+    if wait {
+        answer.headers_mut().insert("Retry-After", http::HeaderValue::from_static("1"));
+    }
+    answer
+}
+
+fn whole(status: StatusCode, body: Bytes) -> Answer {
+    let mut answer = Response::new(http_body_util::Full::new(body).map_err(|never| match never {}).boxed_unsync());
+    *answer.status_mut() = status;
+    answer
+}
+
+fn cut(status: StatusCode, body: &Bytes) -> Answer {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let _ = sender.send(Ok(body.slice(..body.len() / 2)));
+    let _ = sender.send(Err("the connection is cut".into()));
+    let mut answer = Response::new(streamed(receiver));
+    *answer.status_mut() = status;
+    answer
+}
+
+fn streamed(receiver: mpsc::UnboundedReceiver<Result<Bytes, BoxError>>) -> UnsyncBoxBody<Bytes, BoxError> {
+    let frames = futures::stream::unfold(receiver, |mut receiver| async move { Some((receiver.recv().await?.map(Frame::data), receiver)) });
+    StreamBody::new(frames).boxed_unsync()
+}
