@@ -10,7 +10,7 @@ use std::{
 };
 use tiphys_testkit::{Answer, Api, ControlPlane, Options, Repo, Tiphys, TransportError, apps_path, namespaced};
 
-const NAMESPACE: &str = "fleet";
+pub(super) const NAMESPACE: &str = "fleet";
 /// Connections that create Applications.
 const CREATORS: usize = 4;
 /// How much text each ConfigMap holds.
@@ -31,12 +31,7 @@ struct Figures {
 }
 
 pub fn run(root: &Path, args: &FleetArgs) -> anyhow::Result<()> {
-    let program = args.program.clone().unwrap_or_else(|| root.join("target/release/tiphys"));
-    ensure!(
-        program.exists(),
-        "{} is missing; build it with `cargo build --release -p tiphys-cli`, or name another with --program",
-        program.display()
-    );
+    let program = super::program(root, args.program.as_deref())?;
     let repo = repository(args.apps);
     let control_plane = args.real.then(|| ControlPlane::start(root));
     let kubeconfig = args.kubeconfig.clone().or_else(|| control_plane.as_ref().map(|c| c.kubeconfig.clone()));
@@ -50,14 +45,14 @@ pub fn run(root: &Path, args: &FleetArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn repository(apps: usize) -> Repo {
+pub(super) fn repository(apps: usize) -> Repo {
     let files: Vec<_> = (0..apps).map(|i| (format!("fleet/app-{i:04}/cm.yaml"), config_map(i))).collect();
     let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     Repo::with(&files)
 }
 
 /// Text that differs from object to object and does not compress to nothing.
-fn config_map(number: usize) -> String {
+pub(super) fn config_map(number: usize) -> String {
     let line = |i: usize| format!("    setting.{i} = {}\n", (number + 1) * (i + 7) * 2_654_435_761 % 1_000_003);
     let mut text = String::new();
     for i in 0.. {
@@ -74,23 +69,9 @@ fn measure(args: &FleetArgs, tiphys: &Tiphys, kube: &Api, repo: &Repo, cluster: 
     let (id, url) = (tiphys.id(), repo.url());
     let idle_mebibytes = process::peak_mebibytes(id)?;
     let (cpu, start) = (process::cpu_seconds(id)?, Instant::now());
-    thread::scope(|scope| {
-        let create = |first: usize| (first..args.apps).step_by(CREATORS).try_for_each(|i| create(kube, i, &url));
-        let creators: Vec<_> = (0..CREATORS).map(|first| scope.spawn(move || create(first))).collect();
-        creators.into_iter().try_for_each(|c| c.join().expect("a creator returns its errors"))
-    })?;
+    each_of(args.apps, |i| create(kube, i, &url, &json!({"limit": 5})))?;
     let created_seconds = start.elapsed().as_secs_f64();
-    let deadline = start + Duration::from_secs(args.timeout);
-    loop {
-        let (well, example) = well(kube)?;
-        if well >= args.apps {
-            break;
-        }
-        if Instant::now() > deadline {
-            bail!("{well} of {} are Synced and Healthy after {} s; one of the others: {example}", args.apps, args.timeout);
-        }
-        thread::sleep(POLL);
-    }
+    all_well(kube, args.apps, Duration::from_secs(args.timeout))?;
     let wall_seconds = start.elapsed().as_secs_f64();
     let cpu_seconds = process::cpu_seconds(id)? - cpu;
     let objects = items(kube, &namespaced("v1", NAMESPACE, "configmaps"))?;
@@ -100,17 +81,41 @@ fn measure(args: &FleetArgs, tiphys: &Tiphys, kube: &Api, repo: &Repo, cluster: 
     Ok(Figures { apps: args.apps, cluster, created_seconds, wall_seconds, cpu_seconds, idle_mebibytes, peak_mebibytes, objects_live })
 }
 
-fn answered(answer: Result<Answer, TransportError>) -> anyhow::Result<Answer> {
+/// Does something for each of the Applications, over several connections.
+pub(super) fn each_of(apps: usize, work: impl Fn(usize) -> anyhow::Result<()> + Sync) -> anyhow::Result<()> {
+    thread::scope(|scope| {
+        let lane = |first: usize| (first..apps).step_by(CREATORS).try_for_each(&work);
+        let lanes: Vec<_> = (0..CREATORS).map(|first| scope.spawn(move || lane(first))).collect();
+        lanes.into_iter().try_for_each(|l| l.join().expect("a lane returns its errors"))
+    })
+}
+
+/// Waits until so many are Synced and Healthy.
+pub(super) fn all_well(kube: &Api, apps: usize, patience: Duration) -> anyhow::Result<()> {
+    let start = Instant::now();
+    loop {
+        let (well, example) = well(kube)?;
+        if well >= apps {
+            return Ok(());
+        }
+        if start.elapsed() > patience {
+            bail!("{well} of {apps} are Synced and Healthy after {patience:?}; one of the others: {example}");
+        }
+        thread::sleep(POLL);
+    }
+}
+
+pub(super) fn answered(answer: Result<Answer, TransportError>) -> anyhow::Result<Answer> {
     answer.map_err(|e| anyhow::anyhow!(e.0))
 }
 
-fn create(kube: &Api, number: usize, url: &str) -> anyhow::Result<()> {
+pub(super) fn create(kube: &Api, number: usize, url: &str, retry: &Value) -> anyhow::Result<()> {
     let application = json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": format!("fleet-{number:04}"), "namespace": "argocd"},
         "spec": {
             "project": "default", "source": {"repoURL": url, "path": format!("fleet/app-{number:04}"), "targetRevision": "HEAD"},
             "destination": {"server": "https://kubernetes.default.svc", "namespace": NAMESPACE},
-            "syncPolicy": {"automated": {"prune": true, "selfHeal": true}}
+            "syncPolicy": {"automated": {"prune": true, "selfHeal": true}, "retry": retry}
         }
     });
     let answer = answered(kube.post(&apps_path(), &application))?;
@@ -118,7 +123,7 @@ fn create(kube: &Api, number: usize, url: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn items(kube: &Api, path: &str) -> anyhow::Result<Vec<Value>> {
+pub(super) fn items(kube: &Api, path: &str) -> anyhow::Result<Vec<Value>> {
     let mut answer = answered(kube.get(path))?;
     ensure!(answer.status == 200, "GET {path}: {} {}", answer.status, answer.body);
     answer.body["items"].as_array_mut().map(std::mem::take).with_context(|| format!("GET {path}: no items"))
@@ -127,12 +132,14 @@ fn items(kube: &Api, path: &str) -> anyhow::Result<Vec<Value>> {
 /// How many Applications are Synced and Healthy, and the status of one that is not.
 fn well(kube: &Api) -> anyhow::Result<(usize, String)> {
     let apps = items(kube, &apps_path())?;
-    let is_well = |a: &&Value| {
-        let state = &a["status"]["operationState"]["phase"];
-        a["status"]["sync"]["status"] == "Synced" && a["status"]["health"]["status"] == "Healthy" && *state == "Succeeded"
-    };
     let example = apps.iter().find(|a| !is_well(a)).map(|a| format!("{} {}", a["metadata"]["name"], a["status"])).unwrap_or_default();
-    Ok((apps.iter().filter(is_well).count(), example))
+    Ok((apps.iter().filter(|a| is_well(a)).count(), example))
+}
+
+/// Whether an Application is Synced and Healthy, and the last sync worked.
+pub(super) fn is_well(app: &Value) -> bool {
+    let state = &app["status"]["operationState"]["phase"];
+    app["status"]["sync"]["status"] == "Synced" && app["status"]["health"]["status"] == "Healthy" && *state == "Succeeded"
 }
 
 fn show(figures: &Figures, output: Output) {

@@ -5,6 +5,7 @@ mod fleet;
 mod helm;
 mod kube;
 mod process;
+mod soak;
 
 use clap::{Args, Subcommand, ValueEnum, builder::TypedValueParser};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ use std::path::{Path, PathBuf};
 pub enum Bench {
     /// Many Applications of one 2 KB ConfigMap each, created and synced automatically
     Fleet(FleetArgs),
+    /// A fleet under fire: memory and descriptors stay flat, no operation sticks, in the end all is well; fails when not
+    Soak(SoakArgs),
     /// Comparing, planning and judging many objects, without a cluster; with allocations
     Engine(EngineArgs),
     /// The embedded API server against a real one, which scripts/control-plane starts
@@ -82,6 +85,25 @@ pub struct KubeArgs {
 }
 
 #[derive(Args)]
+pub struct SoakArgs {
+    /// How many Applications
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    apps: usize,
+    /// How long
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    minutes: u64,
+    /// Repeats what is done, though not when exactly
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Use this real control plane on loopback, instead of one that scripts/control-plane starts
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The program [default: target/release/tiphys]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+}
+
+#[derive(Args)]
 pub struct FleetArgs {
     /// How many Applications
     #[arg(long, value_name = "N", default_value_t = 300)]
@@ -116,7 +138,19 @@ pub fn run(root: &Path, bench: Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Engine(args) => engine::run(&args),
         Bench::Fleet(args) => fleet::run(root, &args),
+        Bench::Soak(args) => soak::run(root, &args),
         Bench::Kube(args) => kube::run(root, &args),
         Bench::Helm(args) => helm::run(root, &args),
     }
+}
+
+/// The program to measure: the one that was named, or ours as a release.
+fn program(root: &Path, named: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let program = named.map_or_else(|| root.join("target/release/tiphys"), Path::to_owned);
+    anyhow::ensure!(
+        program.exists(),
+        "{} is missing; build it with `cargo build --release -p tiphys-cli`, or name another with --program",
+        program.display()
+    );
+    Ok(program)
 }

@@ -34,6 +34,15 @@ pub fn resident_mebibytes(id: u32) -> anyhow::Result<f64> {
     mebibytes(id, "VmRSS:")
 }
 
+/// Open descriptors.
+pub fn descriptors(id: u32) -> anyhow::Result<usize> {
+    Ok(fs::read_dir(format!("/proc/{id}/fd")).context("the process is gone")?.count())
+}
+
+pub fn threads(id: u32) -> anyhow::Result<usize> {
+    Ok(fs::read_dir(format!("/proc/{id}/task")).context("the process is gone")?.count())
+}
+
 fn mebibytes(id: u32, field: &str) -> anyhow::Result<f64> {
     let text = fs::read_to_string(format!("/proc/{id}/status")).context("the process is gone")?;
     let line = text.lines().find_map(|l| l.strip_prefix(field)).with_context(|| format!("no {field} in /proc/ID/status"))?;
@@ -50,5 +59,6 @@ mod tests {
         let id = std::process::id();
         assert!(cpu_seconds(id).is_ok_and(|s| s >= 0.0));
         assert!(peak_mebibytes(id).is_ok_and(|m| m > 0.5));
+        assert!(descriptors(id).is_ok_and(|n| n > 0) && threads(id).is_ok_and(|n| n > 0));
     }
 }
