@@ -1,11 +1,13 @@
 //! `cargo xtask bench`: figures of the program and of its parts on this machine. Never part of the tests: a figure is not a verdict.
 
+mod cache;
 mod engine;
 mod fleet;
 mod helm;
 mod kube;
 mod process;
 mod soak;
+mod storm;
 
 use clap::{Args, Subcommand, ValueEnum, builder::TypedValueParser};
 use std::path::{Path, PathBuf};
@@ -15,6 +17,10 @@ use std::path::{Path, PathBuf};
 pub enum Bench {
     /// Many Applications of one 2 KB ConfigMap each, created and synced automatically
     Fleet(FleetArgs),
+    /// One commit that changes one of many Applications, all of which are told to look, on a real API server
+    Storm(StormArgs),
+    /// A cluster full of pods that nobody manages, on a real API server: what it costs to know it
+    Cache(CacheArgs),
     /// A fleet under fire: memory and descriptors stay flat, no operation sticks, in the end all is well; fails when not
     Soak(SoakArgs),
     /// Comparing, planning and judging many objects, without a cluster; with allocations
@@ -85,6 +91,45 @@ pub struct KubeArgs {
 }
 
 #[derive(Args)]
+pub struct StormArgs {
+    /// How many Applications
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    apps: usize,
+    /// How often; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    rounds: usize,
+    /// Use this cluster instead of one that scripts/control-plane starts
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The program [default: target/release/tiphys]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// How long to wait for each step, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    timeout: u64,
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Args)]
+pub struct CacheArgs {
+    /// How many pods
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pods: usize,
+    /// How large each is, about
+    #[arg(long, value_name = "BYTES", default_value_t = 4_096)]
+    bytes: usize,
+    /// Use this API server, one without controllers, instead of one that scripts/control-plane starts
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The program [default: target/release/tiphys]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Args)]
 pub struct SoakArgs {
     /// How many Applications
     #[arg(long, value_name = "N", default_value_t = 500)]
@@ -139,6 +184,8 @@ pub fn run(root: &Path, bench: Bench) -> anyhow::Result<()> {
         Bench::Engine(args) => engine::run(&args),
         Bench::Fleet(args) => fleet::run(root, &args),
         Bench::Soak(args) => soak::run(root, &args),
+        Bench::Storm(args) => storm::run(root, &args),
+        Bench::Cache(args) => cache::run(root, &args),
         Bench::Kube(args) => kube::run(root, &args),
         Bench::Helm(args) => helm::run(root, &args),
     }

@@ -1,0 +1,106 @@
+//! The storm: one commit that changes one of many Applications of a repository, and every one of them is told to look.
+
+use super::{Output, StormArgs, fleet, process};
+use anyhow::{bail, ensure};
+use serde_json::{Value, json};
+use std::{
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+use tiphys_testkit::{Api, ControlPlane, Options, Repo, Tiphys, apps_path};
+
+/// The Application that the commit changes.
+const CHANGED: usize = 7;
+const POLL: Duration = Duration::from_millis(20);
+/// The genuine system, measured on another day with 300 Applications (reference, not in the same run): wall and CPU seconds.
+const REFERENCE: (f64, f64) = (10.6, 9.7);
+
+struct Figures {
+    /// Until the changed object is live.
+    changed: f64,
+    /// Until all are at the new revision.
+    wall: f64,
+    cpu: f64,
+}
+
+pub fn run(root: &Path, args: &StormArgs) -> anyhow::Result<()> {
+    let program = super::program(root, args.program.as_deref())?;
+    let control_plane = args.kubeconfig.is_none().then(|| ControlPlane::start(root));
+    let kubeconfig = args.kubeconfig.clone().or_else(|| control_plane.as_ref().map(|c| c.kubeconfig.clone()));
+    let repo = fleet::repository(args.apps);
+    let (tiphys, kube) = Tiphys::ready(&Options { program, ephemeral: true, kubeconfig, ..Options::default() });
+    kube.namespace(fleet::NAMESPACE);
+    let url = repo.url();
+    fleet::each_of(args.apps, |number| fleet::create(&kube, number, &url, &json!({"limit": 5})))?;
+    fleet::all_well(&kube, args.apps, Duration::from_secs(args.timeout))?;
+    let mut measured = Vec::new();
+    for round in 0..args.rounds {
+        // What the last sync left to do is done.
+        thread::sleep(Duration::from_secs(3));
+        measured.push(storm(&kube, &tiphys, &repo, args, round)?);
+    }
+    tiphys.interrupt();
+    measured.sort_by(|a, b| a.cpu.total_cmp(&b.cpu));
+    show(args, &measured[measured.len() / 2]);
+    Ok(())
+}
+
+fn storm(kube: &Api, tiphys: &Tiphys, repo: &Repo, args: &StormArgs, round: usize) -> anyhow::Result<Figures> {
+    let text = fleet::config_map(CHANGED).replace("settings: |\n", &format!("settings: |\n    round = {round}\n"));
+    let sha = repo.commit(&[(&format!("fleet/app-{CHANGED:04}/cm.yaml"), &text)], &[]);
+    let (cpu, began) = (process::cpu_seconds(tiphys.id())?, Instant::now());
+    let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
+    let changed = thread::scope(|scope| {
+        let live = scope.spawn(|| until_live(kube, round, began, args.timeout));
+        fleet::each_of(args.apps, |number| {
+            let answer = fleet::answered(kube.merge(&format!("{}/fleet-{number:04}", apps_path()), &refresh))?;
+            ensure!(answer.status == 200, "fleet-{number:04}: {} {}", answer.status, answer.body);
+            Ok(())
+        })?;
+        live.join().expect("it returns its errors")
+    })?;
+    loop {
+        let apps = fleet::items(kube, &apps_path())?;
+        let at_it = |a: &&Value| a["status"]["sync"]["revision"] == sha.as_str() && fleet::is_well(a) && a["operation"].is_null();
+        if apps.iter().filter(at_it).count() == args.apps {
+            break;
+        }
+        if began.elapsed() > Duration::from_secs(args.timeout) {
+            bail!("not all are at {sha} after {} s", args.timeout);
+        }
+        thread::sleep(POLL * 5);
+    }
+    let wall = began.elapsed().as_secs_f64();
+    Ok(Figures { changed, wall, cpu: process::cpu_seconds(tiphys.id())? - cpu })
+}
+
+fn until_live(kube: &Api, round: usize, began: Instant, patience: u64) -> anyhow::Result<f64> {
+    let path = format!("{}/cm-{CHANGED:04}", tiphys_testkit::namespaced("v1", fleet::NAMESPACE, "configmaps"));
+    let wanted = format!("round = {round}\n");
+    loop {
+        let object = fleet::answered(kube.get(&path))?.body;
+        if object["data"]["settings"].as_str().is_some_and(|s| s.starts_with(&wanted)) {
+            return Ok(began.elapsed().as_secs_f64());
+        }
+        if began.elapsed() > Duration::from_secs(patience) {
+            bail!("the change is not live after {patience} s");
+        }
+        thread::sleep(POLL);
+    }
+}
+
+fn show(args: &StormArgs, figures: &Figures) {
+    let Figures { changed, wall, cpu } = figures;
+    if args.output == Output::Json {
+        println!("{}", json!({"apps": args.apps, "changed_s": changed, "wall_s": wall, "cpu_s": cpu}));
+        return;
+    }
+    println!(
+        "one commit changes one of {} Applications, real API server, all are told to look; median of {} rounds",
+        args.apps, args.rounds
+    );
+    println!("  live        {changed:8.2} s");
+    println!("  all there   {wall:8.2} s   (the reference with 300, measured another day: {:.1} s)", REFERENCE.0);
+    println!("  CPU         {cpu:8.2} s   (the reference: {:.1} s)", REFERENCE.1);
+}
