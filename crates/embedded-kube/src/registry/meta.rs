@@ -77,10 +77,16 @@ pub fn check_namespace(resource: &Resource, namespace: &str, object: &mut Object
 
 /// The object is of another type than the URL. What Go says depends on whether it knows that type.
 fn wrong_type(resource: &Resource, got: &Gvk) -> Status {
+    let why = not_of_type(resource, got);
+    Status::bad_request(format!("{} in version {:?} cannot be handled as a {}: {why}", got.kind, got.version, resource.kind))
+}
+
+/// Why an object of this kind is none of the resource's.
+pub fn not_of_type(resource: &Resource, got: &Gvk) -> String {
     let want = resource.gvk();
     let all = tiphys_apimachinery::schema::resources();
     let known = all.iter().any(|r| r.group == got.group && r.version == got.version && r.kind == got.kind);
-    let why = if known && got.group == want.group && got.kind == want.kind {
+    if known && got.group == want.group && got.kind == want.kind {
         let (got, want) = (got.api_version(), want.api_version());
         format!("the API version in the data ({got}) does not match the expected API version ({want})")
     } else if known {
@@ -89,8 +95,7 @@ fn wrong_type(resource: &Resource, got: &Gvk) -> Status {
         format!("converting ({}.{}) to ({package}.{}): unknown conversion", got.version, got.kind, want.kind)
     } else {
         format!("no kind {:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"", got.kind, got.api_version())
-    };
-    Status::bad_request(format!("{} in version {:?} cannot be handled as a {}: {why}", got.kind, got.version, want.kind))
+    }
 }
 
 /// A name ending for `generateName`, without letters that make words.

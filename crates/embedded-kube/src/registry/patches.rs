@@ -42,6 +42,49 @@ pub fn unreadable(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &
     }
 }
 
+/// Decides what a patch does that makes an object of another kind: strategic patches have no say in it, and of the text that the
+/// others make something else is read.
+pub fn settle_type(resource: &Resource, how: &Patch, old: &Object, result: &mut Object) -> Result<(), Status> {
+    if resource.custom.is_some() || (result.api_version() == old.api_version() && result.kind() == old.kind()) {
+        return Ok(());
+    }
+    let refused = |why: Unreadable| Err(unreadable(&resource.gvk(), true, how, old, result, &why));
+    let wrong =
+        ["kind", "apiVersion"].into_iter().find_map(|field| Some((field, result.0.get(field).filter(|v| !v.is_string() && !v.is_null())?)));
+    if let Some((field, value)) = wrong {
+        let kind = json::kind(value);
+        return refused(Unreadable {
+            reading: format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go struct field .{field} of type string"
+            ),
+            converting: match value.is_i64() || value.is_u64() {
+                true => "cannot convert int64 to string".to_owned(),
+                false => "unrecognized type: string".to_owned(),
+            },
+        });
+    }
+    let says_kind = !result.kind().is_empty();
+    match how {
+        Patch::Merge(_) | Patch::Json(..) if says_no_version(result) => return Ok(()),
+        Patch::Merge(_) | Patch::Json(..) if says_kind => {
+            let got = result.gvk();
+            if got.group == resource.group && got.kind == resource.kind && schema::builtin().type_for(&got).is_some() {
+                return Ok(());
+            }
+            let read = gotypes::of(&got).map(|of| gotypes::read_into(&mut result.0.clone(), of, false));
+            return refused(match read {
+                Some(Err(wrong)) => wrong.into(),
+                _ => super::meta::not_of_type(resource, &got).into(),
+            });
+        }
+        Patch::Apply(_) => return Ok(()),
+        _ => {}
+    }
+    result.0.insert("apiVersion".into(), old.api_version().into());
+    result.0.insert("kind".into(), old.kind().into());
+    Ok(())
+}
+
 /// Whether a patched object does not say its version. One that says something else cannot be read.
 pub fn says_no_version(result: &Object) -> bool {
     result.0.get("apiVersion").is_none_or(|version| version.is_null() || version == "")

@@ -55,11 +55,7 @@ impl Registry {
             }
             let (object, stored) = if removed {
                 // An object that goes at once is reported as it was.
-                let last = if new.finalizers().is_empty() && old.deletion_timestamp().is_none() && !is_graceful(&resource) {
-                    (*old).clone()
-                } else {
-                    new
-                };
+                let last = if is_graceful(&resource) { new } else { (*old).clone() };
                 // What may have a grace period is marked before it goes, even if it has none.
                 let last = if is_graceful(&resource) && last != *old { (*state.put(&storage, last).0).clone() } else { last };
                 state.remove(&storage, last)

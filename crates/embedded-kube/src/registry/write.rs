@@ -271,6 +271,7 @@ impl Registry {
                 other => (patches::patched(&resource, &old, other)?, false),
             };
             let reading = WriteOptions { from_tree: applied || matches!(patch, Patch::Strategic(_)), ..options.clone() };
+            patches::settle_type(&resource, patch, &old, &mut new)?;
             let result = new.clone();
             if matches!(patch, Patch::Json(..) | Patch::Merge(_)) && patches::says_no_version(&result) {
                 return Err(patches::without_version(&resource, name));
@@ -280,8 +281,8 @@ impl Registry {
             meta::check_patched_identity(&resource, &old, &mut new).map_err(|status| status.warned(&warnings))?;
             if !new.uid().is_empty() && new.uid() != old.uid() {
                 let cause = Cause::invalid("metadata.uid", &new.uid().into(), "field is immutable");
-                // Found once as metadata, and once more as that of the kind, except for two that do not look.
-                let twice = !matches!(resource.table.as_str(), "storage.k8s.io/volumeattachments" | "policy/poddisruptionbudgets");
+                // Found once as metadata, and once more as that of the kind, if it looks.
+                let twice = strategy::validate::looks_at_updates(&resource, part);
                 let mut causes = vec![cause; 1 + usize::from(twice)];
                 new.metadata_mut().insert("uid".into(), old.uid().into());
                 let only_looked_at = WriteOptions { dry_run: true, ..options.clone() };

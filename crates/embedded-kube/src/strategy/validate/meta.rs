@@ -15,7 +15,7 @@ const MAX_ANNOTATIONS: usize = 256 * 1024;
 const MAX_MANAGER: usize = 128;
 
 /// One look at the metadata.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
     /// Everything.
     Full,
@@ -77,6 +77,10 @@ impl Plan {
             },
         }
     }
+
+    fn on_update(&self, part: Part) -> &'static [Look] {
+        if part == Part::Status { self.status } else { self.update }
+    }
 }
 
 /// What every update looks at, whatever the kind.
@@ -86,16 +90,16 @@ pub fn check_update(object: &Object, old: &Object) -> Vec<Cause> {
     causes
 }
 
+/// Whether the kind looks at what an update does to the metadata.
+pub fn looks_at_updates(resource: &Resource, part: Part) -> bool {
+    Plan::of(resource).on_update(part).contains(&Update)
+}
+
 /// The looks of the kind, for the write of a part.
 pub fn check_kind(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     let mut causes = Vec::new();
     let plan = Plan::of(resource);
-    let looks = match (old, part) {
-        (None, _) => plan.create,
-        (Some(_), Part::Status) => plan.status,
-        (Some(_), _) => plan.update,
-    };
-    for one in looks {
+    for one in old.map_or(plan.create, |_| plan.on_update(part)) {
         match (one, old) {
             (Update, Some(old)) => update(object, old, plan.domains, &mut causes),
             _ => full(object, plan.name, plan.domains, &mut causes),

@@ -128,6 +128,11 @@ fn check_main(resource: &Resource, object: &Object, old: Option<&Object>, part: 
     }
 }
 
+/// Whether the kind looks at how its metadata changes, besides what all kinds do.
+pub fn looks_at_updates(resource: &Resource, part: Part) -> bool {
+    meta::looks_at_updates(resource, part)
+}
+
 /// What is wrong with the decision about a certificate request.
 pub fn decision(object: &Object, old: &Object) -> Vec<Cause> {
     let mut causes = Vec::new();

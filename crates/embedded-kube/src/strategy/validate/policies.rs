@@ -9,7 +9,10 @@ use tiphys_apimachinery::Object;
 
 fn match_resources(at: &At<'_>, causes: &mut Vec<Cause>) {
     let policy = at.get("matchPolicy");
-    policy.check(&[Check::Required(""), Check::OneOf(&["Equivalent", "Exact"])], causes);
+    match policy.is_null() {
+        true => causes.push(policy.required("")),
+        false => one_of(&policy, &["Equivalent", "Exact"], causes),
+    }
     for selector in ["namespaceSelector", "objectSelector"].map(|f| at.get(f)) {
         match selector.is_null() {
             true => causes.push(selector.required("")),
