@@ -61,7 +61,12 @@ const STEPS: &[&str] = &[
     "lint good --set part.bad=1",
     "lint broken",
     "lint broken --quiet --strict",
+    "lint broken --set mode=yaml",
     "lint unparsed",
+    "lint unread",
+    "lint headless",
+    "template r unread",
+    "template r headless",
     "lint lacking",
     "lint lacking --strict good",
     "lint library",
@@ -84,6 +89,20 @@ const NIL: &str = "
 const UNPARSED: &str = "
  --> unparsed/templates/a.yaml:2
 2 | name: {{ .Values.name | quote
+";
+const UNREAD: &str = "
+ --> values.yaml:4
+2 | image:
+3 |   name: x
+4 |  tag: \"1\"
+  |  ^
+";
+const HEADLESS: &str = "
+ --> Chart.yaml:3
+1 | apiVersion: v2
+2 | name: headless
+3 | description: a: b
+  |               ^
 ";
 
 fn folder() -> PathBuf {
@@ -153,9 +172,15 @@ fn ours_says_what_helm_says() {
 
 #[test]
 fn errors_show_the_line_that_they_are_about() {
-    for (step, want) in
-        [("template r broken --set mode=yaml", YAML), ("template r broken --set mode=nil", NIL), ("lint unparsed", UNPARSED)]
-    {
+    for (step, want) in [
+        ("template r broken --set mode=yaml", YAML),
+        ("template r broken --set mode=nil", NIL),
+        ("lint unparsed", UNPARSED),
+        ("lint unread", UNREAD),
+        ("lint headless", HEADLESS),
+        ("template r unread", UNREAD),
+        ("template r headless", HEADLESS),
+    ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tiphys"));
         command.arg("helm").args(step.split(' ')).current_dir(folder().join("charts")).stdin(Stdio::null());
         let output = command.output().expect("the program starts");

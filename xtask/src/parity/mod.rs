@@ -2,7 +2,10 @@
 
 mod helm;
 mod jq;
+mod semver;
+mod shrink;
 pub mod template;
+mod yaml;
 
 pub use helm::read_folder;
 
@@ -18,6 +21,10 @@ pub enum Parity {
     Helm(Box<helm::Args>),
     /// Random jq programs, run by gojq and by ours
     Jq(jq::Args),
+    /// Random YAML documents and values, read and printed by sigs.k8s.io/yaml and by ours
+    Yaml(yaml::Args),
+    /// Random versions and constraints, read and checked by Masterminds/semver and by ours
+    Semver(semver::Args),
 }
 
 pub fn run(root: &Path, parity: &Parity) -> anyhow::Result<()> {
@@ -25,6 +32,8 @@ pub fn run(root: &Path, parity: &Parity) -> anyhow::Result<()> {
         Parity::Template(args) => template::run(root, args),
         Parity::Helm(args) => helm::run(root, args),
         Parity::Jq(args) => jq::run(root, args),
+        Parity::Yaml(args) => yaml::run(root, args),
+        Parity::Semver(args) => semver::run(root, args),
     }
 }
 

@@ -165,22 +165,12 @@ fn only_comments(text: &str) -> bool {
 }
 
 fn go_yaml(error: &yaml::YamlError) -> String {
-    let place = if error.line > 0 { format!("line {}: ", error.line) } else { String::new() };
-    let message = match error.message.as_str() {
-        "json: unsupported value: .nan" => return "json: unsupported value: NaN".to_owned(),
+    match error.message.as_str() {
+        text if text.starts_with("json: ") => text.to_owned(),
         // Its limit is not ours, but the message is about the same document.
-        text if text.starts_with("exceeded max depth") || text == "recursion limit exceeded" => "exceeded max depth of 10000",
-        // It counts no line for these.
-        "mapping values are not allowed in this context" | "document contains excessive aliasing" => {
-            return format!("yaml: {}", error.message);
-        }
-        // It counts the lines from where the node began.
-        "while parsing a node, did not find expected node content" => {
-            return format!("yaml: line {}: did not find expected node content", error.line.saturating_sub(1).max(1));
-        }
-        text => text,
-    };
-    format!("yaml: {place}{message}")
+        text if text.starts_with("exceeded max depth") => format!("yaml: line {}: exceeded max depth of 10000", error.line),
+        _ => format!("yaml: {}", error.go_text()),
+    }
 }
 
 /// An object and the decoder's findings. `kind` is what the request is for; a null body is an empty one.

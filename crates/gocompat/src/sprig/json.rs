@@ -64,7 +64,7 @@ impl Writer<'_> {
     /// A struct is its fields, unless it says something else.
     fn object(&mut self, object: &dyn Object, depth: usize) -> Result<(), Error> {
         if let Some(inner) = object.underlying() {
-            return self.value(&inner, depth + 1);
+            return self.value(&inner, depth);
         }
         match object.json() {
             JsonForm::Text(text) => {

@@ -1,15 +1,13 @@
 //! From parser events to one JSON value: anchors, merge keys, tags and limits.
 
+use super::cursor::Mark;
 use super::everyday;
-use super::repair::repair;
+use super::grammar::{self, Event, Handler};
 use super::resolve::{self, Scalar};
-use super::{Chunk, Duplicates, Limits, YamlError};
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
+use super::scan::Fault;
+use super::{Chunk, Duplicates, Limits, YamlError, words};
 use serde_json::{Map, Number, Value};
-use std::borrow::Cow;
 use std::collections::HashMap;
-
-const YAML_TAGS: &str = "tag:yaml.org,2002:";
 
 /// Builds the first document of a chunk. Returns it with the line of the input where its content starts.
 pub(super) fn document(chunk: &Chunk<'_>, budget: &mut Limits, duplicates: Duplicates) -> Result<(Value, usize), YamlError> {
@@ -20,54 +18,20 @@ pub(super) fn document(chunk: &Chunk<'_>, budget: &mut Limits, duplicates: Dupli
 
 /// The same by the whole grammar.
 pub(super) fn scanned(chunk: &Chunk<'_>, budget: &mut Limits, duplicates: Duplicates) -> Result<(Value, usize), YamlError> {
-    let mut text = Cow::Borrowed(chunk.text.as_ref());
-    let mut reread = 0;
-    loop {
-        let mut builder = Builder::new(chunk.line.saturating_sub(1), &text, *budget, duplicates);
-        match builder.run(&text) {
-            Ok(root) => {
-                budget.nodes = budget.nodes.saturating_sub(builder.decoded);
-                return Ok((root, builder.first_line.unwrap_or(chunk.line)));
-            }
-            Err(Failed::Yaml(e)) => return Err(e),
-            Err(Failed::Scan(e)) => {
-                reread += text.len();
-                match repair(&text, &e).filter(|_| reread < REREAD_BYTES) {
-                    Some(changed) => text = Cow::Owned(changed),
-                    None => return Err(builder.error(*e.marker(), e.info())),
-                }
-            }
-        }
+    let mut builder = Builder::new(chunk.line.saturating_sub(1), *budget, duplicates);
+    grammar::first_document(&chunk.text, budget, &mut builder)?;
+    if let Some(error) = builder.error.or(builder.twice).or(builder.not_json) {
+        return Err(error);
     }
-}
-
-/// Bytes that may be scanned again because of repairs.
-const REREAD_BYTES: usize = 16 << 20;
-
-enum Failed {
-    Yaml(YamlError),
-    Scan(ScanError),
-}
-
-impl From<YamlError> for Failed {
-    fn from(e: YamlError) -> Self {
-        Self::Yaml(e)
-    }
-}
-
-impl From<ScanError> for Failed {
-    fn from(e: ScanError) -> Self {
-        Self::Scan(e)
-    }
+    budget.nodes = budget.nodes.saturating_sub(builder.decoded);
+    Ok((builder.root, builder.first_line.unwrap_or(chunk.line)))
 }
 
 /// A collection that is being filled.
 struct Frame {
-    anchor: usize,
+    anchor: Option<usize>,
     /// Nodes of the whole input that were counted before this collection.
     decoded_before: usize,
-    /// Written with brackets; only known in a document with tabs, where it matters.
-    flow: bool,
     kind: FrameKind,
 }
 
@@ -82,10 +46,10 @@ enum Key {
 }
 
 /// A finished node with what is needed to repeat it through an alias.
-struct Anchored {
-    value: Value,
-    nodes: usize,
-    scalar: Option<(String, Option<String>, bool)>,
+#[derive(Clone)]
+enum Anchored {
+    Scalar { text: String, tag: Option<String>, implicit: bool },
+    Collection { value: Value, nodes: usize },
 }
 
 struct Builder<'t> {
@@ -93,108 +57,108 @@ struct Builder<'t> {
     limits: Limits,
     duplicates: Duplicates,
     stack: Vec<Frame>,
-    anchors: HashMap<usize, Anchored>,
+    /// The newest anchor of a name, which may still be open.
+    names: HashMap<&'t str, usize>,
+    anchors: Vec<Option<Anchored>>,
     decoded: usize,
     aliased: usize,
     first_line: Option<usize>,
-    /// The lines of the text, when it has a tab anywhere.
-    tabbed: Vec<&'t str>,
-    /// Length in characters of a text that does not end with a line break.
-    unfinished: Option<usize>,
+    root: Value,
+    /// The first thing wrong with a value; what is wrong with the grammar comes first, wherever it is.
+    error: Option<YamlError>,
+    /// The first key that is there twice: told when nothing else is wrong.
+    twice: Option<YamlError>,
+    /// The first thing that YAML may have and JSON not, which is found after all others.
+    not_json: Option<YamlError>,
 }
 
-impl<'t> Builder<'t> {
-    fn new(offset: usize, text: &'t str, limits: Limits, duplicates: Duplicates) -> Self {
+impl<'t> Handler<'t> for Builder<'t> {
+    fn event(&mut self, event: Event<'t>, at: Mark) -> Result<(), YamlError> {
+        let anchor = match &event {
+            Event::Scalar { properties, .. } | Event::List(properties) | Event::Map(properties) => properties.anchor,
+            Event::Alias(name) if !self.names.contains_key(name) => {
+                return Err(self.error(at, format!("unknown anchor '{name}' referenced")));
+            }
+            Event::Alias(_) | Event::End => None,
+        };
+        let anchor = anchor.map(|name| {
+            self.anchors.push(None);
+            self.names.insert(name, self.anchors.len() - 1);
+            self.anchors.len() - 1
+        });
+        if self.error.is_none() {
+            self.error = self.build(event, anchor, at).err();
+        }
+        Ok(())
+    }
+
+    fn located(&self, fault: &Fault) -> YamlError {
+        // What is missing is better looked for where it should have begun.
+        let begins = matches!(fault.problem, "found unexpected end of stream" | "could not find expected ':'");
+        let mut error = self.error(if begins { fault.context } else { fault.at }, fault.problem);
+        error.go_line = fault.at.line + usize::from(fault.of_scanner && fault.at.line > 0);
+        error
+    }
+}
+
+impl Builder<'_> {
+    fn new(offset: usize, limits: Limits, duplicates: Duplicates) -> Self {
         Self {
             offset,
             limits,
             duplicates,
             stack: Vec::new(),
-            anchors: HashMap::new(),
+            names: HashMap::new(),
+            anchors: Vec::new(),
             decoded: 0,
             aliased: 0,
             first_line: None,
-            unfinished: (!text.ends_with('\n')).then(|| text.chars().count()),
-            tabbed: if text.contains('\t') { text.split('\n').collect() } else { Vec::new() },
+            root: Value::Null,
+            error: None,
+            twice: None,
+            not_json: None,
         }
     }
 
-    fn run(&mut self, text: &str) -> Result<Value, Failed> {
-        let mut root = Value::Null;
-        for event in Parser::new_from_str(text) {
-            let (mut event, span) = event?;
-            if matches!(event, Event::DocumentEnd | Event::StreamEnd) {
-                break;
-            }
-            // The scanner ends a block scalar with a line break even when the text has none; go-yaml does not.
-            if let Event::Scalar(value, ScalarStyle::Literal | ScalarStyle::Folded, ..) = &mut event
-                && self.unfinished.is_some_and(|end| span.end.index() >= end)
-                && let Some(cut) = value.strip_suffix('\n')
-            {
-                *value = Cow::Owned(cut.to_owned());
-            }
-            if let Some(value) = self.event(event, span.start)? {
-                root = value;
-            }
-        }
-        Ok(root)
+    fn error(&self, at: Mark, message: impl Into<String>) -> YamlError {
+        YamlError::at(at.line + 1 + self.offset, at.column + 1, message)
     }
 
-    /// The text of the line before a place, when the document has tabs.
-    fn before(&self, at: Marker) -> Option<(&'t str, &'t str)> {
-        let line = self.tabbed.get(at.line().checked_sub(1)?)?;
-        let split = line.char_indices().nth(at.col()).map_or(line.len(), |(i, _)| i);
-        line.split_at_checked(split)
-    }
-    fn error(&self, at: Marker, message: impl Into<String>) -> YamlError {
-        YamlError::at(at.line() + self.offset, at.col() + 1, message)
-    }
-
-    /// Handles one event; a finished root node is returned.
-    fn event(&mut self, event: Event<'_>, at: Marker) -> Result<Option<Value>, YamlError> {
+    fn build(&mut self, event: Event<'_>, anchor: Option<usize>, at: Mark) -> Result<(), YamlError> {
         match event {
-            Event::Scalar(text, style, anchor, tag) => {
+            Event::Scalar { text, properties, implicit } => {
                 self.start_node(at)?;
-                let tag = tag.map(|t| tag_name(&t));
-                let implicit = style == ScalarStyle::Plain && tag.is_none();
+                let tag = properties.tag;
+                if let Some(anchor) = anchor {
+                    self.anchors[anchor] = Some(Anchored::Scalar { text: text.clone().into_owned(), tag: tag.clone(), implicit });
+                }
                 if self.wants_key() {
                     let key = self.key(&text, tag.as_deref(), implicit, at)?;
-                    self.remember_scalar(anchor, &text, tag, implicit, at)?;
-                    self.set_key(key, at)?;
-                    return Ok(None);
+                    return self.set_key(key, at);
                 }
-                let value = self.scalar(&text, tag.as_deref(), implicit, at)?;
-                self.remember_scalar(anchor, &text, tag, implicit, at)?;
+                let value = if self.wants_maps() { Value::Null } else { self.scalar(&text, tag.as_deref(), implicit, at)? };
                 self.finish(value, at)
             }
-            Event::SequenceStart(anchor, _) => self.open(anchor, FrameKind::List(Vec::new()), at),
-            Event::MappingStart(anchor, _) => self.open(anchor, FrameKind::Map { entries: Map::new(), key: None }, at),
-            Event::SequenceEnd | Event::MappingEnd => {
+            Event::List(_) => self.open(anchor, FrameKind::List(Vec::new()), at),
+            Event::Map(_) => self.open(anchor, FrameKind::Map { entries: Map::new(), key: None }, at),
+            Event::End => {
                 let frame = self.stack.pop().ok_or_else(|| self.error(at, "a collection ends that never began"))?;
                 let value = match frame.kind {
                     FrameKind::List(items) => Value::Array(items),
                     FrameKind::Map { entries, .. } => Value::Object(entries),
                 };
-                if frame.anchor > 0 {
+                if let Some(anchor) = frame.anchor {
                     let nodes = self.decoded - frame.decoded_before;
-                    self.anchors.insert(frame.anchor, Anchored { value: value.clone(), nodes, scalar: None });
+                    self.anchors[anchor] = Some(Anchored::Collection { value: value.clone(), nodes });
                 }
                 self.finish(value, at)
             }
-            Event::Alias(id) => self.alias(id, at),
-            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentStart(_) | Event::DocumentEnd => Ok(None),
+            Event::Alias(name) => self.alias(name, at),
         }
     }
 
-    fn start_node(&mut self, at: Marker) -> Result<(), YamlError> {
-        self.first_line.get_or_insert(at.line() + self.offset);
-        if let Some((before, _)) = self.before(at)
-            && before.contains('\t')
-            && before.chars().all(|c| matches!(c, ' ' | '\t' | '-' | '?'))
-            && !self.stack.last().is_some_and(|f| f.flow)
-        {
-            return Err(self.error(at, "found a tab that cannot be used for indentation"));
-        }
+    fn start_node(&mut self, at: Mark) -> Result<(), YamlError> {
+        self.first_line.get_or_insert(at.line + 1 + self.offset);
         self.decoded += 1;
         if self.decoded > self.limits.nodes {
             return Err(self.error(at, format!("the input has more than {} values", self.limits.nodes)));
@@ -202,46 +166,52 @@ impl<'t> Builder<'t> {
         Ok(())
     }
 
-    fn open(&mut self, anchor: usize, kind: FrameKind, at: Marker) -> Result<Option<Value>, YamlError> {
+    fn open(&mut self, anchor: Option<usize>, kind: FrameKind, at: Mark) -> Result<(), YamlError> {
         self.start_node(at)?;
-        if self.wants_key() {
-            return Err(self.error(at, "invalid map key: a map or a list cannot be a key"));
-        }
-        if self.stack.len() >= self.limits.depth {
-            return Err(self.error(at, format!("exceeded max depth of {}", self.limits.depth)));
-        }
-        let flow = self.before(at).is_some_and(|(_, rest)| rest.starts_with(['[', '{']));
-        self.stack.push(Frame { anchor, decoded_before: self.decoded - 1, flow, kind });
-        Ok(None)
+        self.stack.push(Frame { anchor, decoded_before: self.decoded - 1, kind });
+        Ok(())
     }
 
     fn wants_key(&self) -> bool {
         matches!(self.stack.last(), Some(Frame { kind: FrameKind::Map { key: None, .. }, .. }))
     }
 
-    /// Puts a finished value into the collection that is open, or hands back the root.
-    fn finish(&mut self, value: Value, at: Marker) -> Result<Option<Value>, YamlError> {
-        let strict = self.duplicates == Duplicates::Refuse;
-        let problem = match self.stack.last_mut().map(|f| &mut f.kind) {
-            None => return Ok(Some(value)),
-            Some(FrameKind::List(items)) => {
-                items.push(value);
-                None
-            }
-            Some(FrameKind::Map { entries, key }) => match key.take() {
-                None => Some("invalid map key: a map or a list cannot be a key".to_owned()),
-                Some(Key::Merge) => merge(entries, value, strict).err(),
-                Some(Key::Name(name)) if strict && entries.contains_key(&name) => Some(format!("key \"{name}\" already set in map")),
-                Some(Key::Name(name)) => {
-                    entries.insert(name, value);
-                    None
-                }
-            },
-        };
-        problem.map_or(Ok(None), |message| Err(self.error(at, message)))
+    /// Behind a merge key, where no scalar is even looked at.
+    fn wants_maps(&self) -> bool {
+        matches!(self.stack.last(), Some(Frame { kind: FrameKind::Map { key: Some(Key::Merge), .. }, .. }))
     }
 
-    fn set_key(&mut self, new: Key, at: Marker) -> Result<(), YamlError> {
+    /// Puts a finished value into the collection that is open; outside of all it is the root.
+    fn finish(&mut self, value: Value, at: Mark) -> Result<(), YamlError> {
+        let strict = self.duplicates == Duplicates::Refuse;
+        let (key, entries) = match self.stack.last_mut().map(|f| &mut f.kind) {
+            None => {
+                self.root = value;
+                return Ok(());
+            }
+            Some(FrameKind::List(items)) => {
+                items.push(value);
+                return Ok(());
+            }
+            Some(FrameKind::Map { entries, key }) => (key.take(), entries),
+        };
+        let twice = match key {
+            None => return Err(self.error(at, format!("invalid map key: {}", words::go_syntax(&value)))),
+            Some(Key::Merge) => merge(entries, value, strict).map_err(|message| self.error(at, message))?,
+            Some(Key::Name(name)) if strict && entries.contains_key(&name) => Some(name),
+            Some(Key::Name(name)) => {
+                entries.insert(name, value);
+                None
+            }
+        };
+        if let Some(name) = twice {
+            let error = self.error(at, format!("key \"{name}\" already set in map"));
+            self.twice.get_or_insert(error);
+        }
+        Ok(())
+    }
+
+    fn set_key(&mut self, new: Key, at: Mark) -> Result<(), YamlError> {
         match self.stack.last_mut().map(|f| &mut f.kind) {
             Some(FrameKind::Map { key, .. }) => {
                 *key = Some(new);
@@ -251,13 +221,15 @@ impl<'t> Builder<'t> {
         }
     }
 
-    fn alias(&mut self, id: usize, at: Marker) -> Result<Option<Value>, YamlError> {
+    fn alias(&mut self, name: &str, at: Mark) -> Result<(), YamlError> {
         self.start_node(at)?;
-        let wants_key = self.wants_key();
-        let Some(anchored) = self.anchors.get(&id) else {
-            return Err(self.error(at, "an anchor's value contains itself"));
+        let Some(anchored) = self.names.get(name).and_then(|id| self.anchors[*id].clone()) else {
+            return Err(self.error(at, format!("anchor '{name}' value contains itself")));
         };
-        let (nodes, value) = (anchored.nodes, &anchored.value);
+        let (nodes, depth) = match &anchored {
+            Anchored::Scalar { .. } => (1, 0),
+            Anchored::Collection { value, nodes } => (*nodes, depth_of(value)),
+        };
         // go-yaml's guard against documents that are mostly aliases, and a hard limit of our own.
         let (decoded, aliased) = (self.decoded + nodes, self.aliased + nodes);
         #[allow(clippy::cast_precision_loss)] // a ratio of counters far below 2^52
@@ -266,35 +238,31 @@ impl<'t> Builder<'t> {
         if excessive || aliased > self.limits.aliases || decoded > self.limits.nodes {
             return Err(self.error(at, "document contains excessive aliasing"));
         }
-        if self.stack.len() + depth_of(value) > self.limits.depth {
+        if self.stack.len() + depth > self.limits.depth {
             return Err(self.error(at, format!("exceeded max depth of {}", self.limits.depth)));
         }
-        if wants_key {
-            let Some((text, tag, implicit)) = anchored.scalar.clone() else {
-                return Err(self.error(at, "invalid map key: a map or a list cannot be a key"));
-            };
-            let key = match self.key(&text, tag.as_deref(), implicit, at)? {
-                Key::Merge => Key::Name(text), // only a literal `<<` merges
-                name => name,
-            };
-            (self.decoded, self.aliased) = (decoded, aliased);
-            self.set_key(key, at)?;
-            return Ok(None);
-        }
-        let value = value.clone();
+        let (value, key) = match anchored {
+            Anchored::Scalar { text, tag, implicit } if self.wants_key() => match self.key(&text, tag.as_deref(), implicit, at)? {
+                Key::Merge => (Value::Null, Some(Key::Name(text))), // only a literal `<<` merges
+                key => (Value::Null, Some(key)),
+            },
+            Anchored::Scalar { .. } if self.wants_maps() => (Value::Null, None),
+            Anchored::Scalar { text, tag, implicit } => (self.scalar(&text, tag.as_deref(), implicit, at)?, None),
+            Anchored::Collection { value, .. } => (value, None),
+        };
         (self.decoded, self.aliased) = (decoded, aliased);
-        self.finish(value, at)
-    }
-
-    fn remember_scalar(&mut self, anchor: usize, text: &str, tag: Option<String>, implicit: bool, at: Marker) -> Result<(), YamlError> {
-        if anchor > 0 {
-            let value = self.scalar(text, tag.as_deref(), implicit, at)?;
-            self.anchors.insert(anchor, Anchored { value, nodes: 1, scalar: Some((text.to_owned(), tag, implicit)) });
+        match key {
+            Some(key) => self.set_key(key, at),
+            None => self.finish(value, at),
         }
-        Ok(())
     }
 
-    fn scalar(&self, text: &str, tag: Option<&str>, implicit: bool, at: Marker) -> Result<Value, YamlError> {
+    fn not_json(&mut self, at: Mark, message: String) {
+        let error = self.error(at, message);
+        self.not_json.get_or_insert(error);
+    }
+
+    fn scalar(&mut self, text: &str, tag: Option<&str>, implicit: bool, at: Mark) -> Result<Value, YamlError> {
         match self.resolve(text, tag, implicit, at)? {
             Resolved::Owned(text) => Ok(Value::String(text)),
             Resolved::Scalar(scalar) => match scalar {
@@ -302,13 +270,16 @@ impl<'t> Builder<'t> {
                 Scalar::Bool(b) => Ok(Value::Bool(b)),
                 Scalar::Int(i) => Ok(i.into()),
                 Scalar::Uint(u) => Ok(u.into()),
-                Scalar::Float(f) => json_number(f).ok_or_else(|| self.error(at, format!("json: unsupported value: {text}"))),
+                Scalar::Float(f) => Ok(json_number(f).unwrap_or_else(|| {
+                    self.not_json(at, format!("json: unsupported value: {}", unsupported(f)));
+                    Value::Null
+                })),
                 Scalar::Timestamp(s) | Scalar::Str(s) => Ok(Value::String(s.to_owned())),
             },
         }
     }
 
-    fn key(&self, text: &str, tag: Option<&str>, implicit: bool, at: Marker) -> Result<Key, YamlError> {
+    fn key(&mut self, text: &str, tag: Option<&str>, implicit: bool, at: Mark) -> Result<Key, YamlError> {
         if text == "<<" && (implicit || tag == Some("!!merge")) {
             return Ok(Key::Merge);
         }
@@ -319,19 +290,26 @@ impl<'t> Builder<'t> {
                 Scalar::Bool(b) => b.to_string(),
                 Scalar::Int(i) => i.to_string(),
                 Scalar::Float(f) => float_key(f),
-                Scalar::Null => return Err(self.error(at, "unsupported map key of type: null")),
-                Scalar::Uint(_) => return Err(self.error(at, "unsupported map key of type: uint64")),
+                Scalar::Null | Scalar::Uint(_) => {
+                    let kind = if scalar == Scalar::Null { "null" } else { "uint64" };
+                    self.not_json(at, format!("unsupported map key of type: {kind}"));
+                    text.to_owned()
+                }
             },
         }))
     }
 
     /// go-yaml's `resolve` with an explicit tag.
-    fn resolve<'s>(&self, text: &'s str, tag: Option<&str>, implicit: bool, at: Marker) -> Result<Resolved<'s>, YamlError> {
+    fn resolve<'s>(&self, text: &'s str, tag: Option<&str>, implicit: bool, at: Mark) -> Result<Resolved<'s>, YamlError> {
         let Some(tag) = tag else {
             return Ok(Resolved::Scalar(if implicit { resolve::plain(text) } else { Scalar::Str(text) }));
         };
         let fail = |found: &str| Err(self.error(at, format!("cannot decode {found} `{text}` as a {tag}")));
-        let scalar = resolve::plain(text);
+        // Only what has no tag or that one may be a time.
+        let scalar = match resolve::plain(text) {
+            Scalar::Timestamp(text) if tag != "!!timestamp" => Scalar::Str(text),
+            scalar => scalar,
+        };
         match (tag, scalar) {
             ("!!str", _) => Ok(Resolved::Scalar(Scalar::Str(text))),
             ("!!binary", _) => match base64(text) {
@@ -356,32 +334,24 @@ enum Resolved<'t> {
     Owned(String),
 }
 
-fn tag_name(tag: &Tag) -> String {
-    match tag.handle.strip_prefix(YAML_TAGS) {
-        Some(rest) => format!("!!{rest}{}", tag.suffix),
-        None => match (tag.handle.as_str(), tag.suffix.strip_prefix(YAML_TAGS)) {
-            ("", Some(suffix)) => format!("!!{suffix}"),
-            _ => format!("{}{}", tag.handle, tag.suffix),
-        },
-    }
-}
-
-/// Later keys win over merged ones and merged ones over earlier keys; in a list of maps the first map wins.
-fn merge(entries: &mut Map<String, Value>, value: Value, strict: bool) -> Result<(), String> {
+/// Later keys win over merged ones and merged ones over earlier keys; in a list of maps the first map wins. Answers with a key that was
+/// there before where that matters.
+fn merge(entries: &mut Map<String, Value>, value: Value, strict: bool) -> Result<Option<String>, &'static str> {
     let maps = match value {
         Value::Array(items) => items.into_iter().rev().collect(),
         single => vec![single],
     };
+    let mut twice = None;
     for map in maps {
         let Value::Object(map) = map else {
-            return Err("map merge requires map or sequence of maps as the value".to_owned());
+            return Err("map merge requires map or sequence of maps as the value");
         };
-        if let Some(key) = map.keys().find(|key| strict && entries.contains_key(*key)) {
-            return Err(format!("key \"{key}\" already set in map"));
+        if strict && twice.is_none() {
+            twice = map.keys().find(|key| entries.contains_key(*key)).cloned();
         }
         entries.extend(map);
     }
-    Ok(())
+    Ok(twice)
 }
 
 /// The share of a document that may come from aliases: 99 % of a small one, 10 % of a very large one.
@@ -416,6 +386,17 @@ pub(super) fn json_number(float: f64) -> Option<Value> {
         return Some(whole.into());
     }
     Number::from_f64(float).map(Value::Number)
+}
+
+/// A float that JSON does not have, as Go prints it.
+fn unsupported(float: f64) -> &'static str {
+    if float.is_nan() {
+        "NaN"
+    } else if float > 0.0 {
+        "+Inf"
+    } else {
+        "-Inf"
+    }
 }
 
 /// Go's FormatFloat(f, 'g', -1, 32).

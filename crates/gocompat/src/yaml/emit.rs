@@ -2,10 +2,13 @@
 //! go-yaml v3 does with an indentation of two.
 
 use super::resolve::{self, Scalar};
+use super::{Duplicates, Limits, YamlError, parse_document};
 use serde_json::{Map, Number, Value};
 use std::cmp::Ordering;
 
 const BEST_WIDTH: usize = 80;
+/// A key of fewer bytes is read back, however much of it is escaped.
+const LONG_KEY: usize = 160;
 
 /// Which emitter is followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,6 +23,27 @@ const SIMPLE_KEY: usize = 128;
 /// The YAML text of a value, with a newline at its end.
 pub fn to_string(value: &Value) -> String {
     written(value, Form::V2)
+}
+
+/// What `yaml.Marshal` makes of a value: it writes JSON and reads that as YAML, which folds some line breaks, and fails on control characters
+/// and on keys of more than 1,024 characters.
+pub fn marshal(value: &Value) -> Result<String, YamlError> {
+    if survives(value) {
+        return Ok(to_string(value));
+    }
+    let json = value.to_string().replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
+    parse_document(json, &Limits::default(), Duplicates::LastWins).map(|read| to_string(&read))
+}
+
+/// Whether a value is the same when its JSON is read as YAML.
+fn survives(value: &Value) -> bool {
+    let is_text = |text: &str| !text.contains(|c| matches!(c, '\u{7F}'..='\u{9F}' | '\u{FFFE}' | '\u{FFFF}'));
+    match value {
+        Value::String(text) => is_text(text),
+        Value::Array(items) => items.iter().all(survives),
+        Value::Object(entries) => entries.iter().all(|(key, value)| key.len() < LONG_KEY && is_text(key) && survives(value)),
+        _ => true,
+    }
 }
 
 /// The same as go-yaml v3 prints it without going through JSON.

@@ -1,19 +1,24 @@
 //! YAML as `sigs.k8s.io/yaml` reads and prints it.
 //!
-//! Main functions: [`parse_documents`], [`parse_document`] and [`to_string`]; [`to_string_v3`] is what go-yaml v3 alone would print. The grammar comes from `saphyr-parser`; which text is a
-//! number, a boolean or a string, what a merge key does and how a value is printed follow go-yaml v2, because that is what every
-//! Kubernetes tool uses. It must not know what is inside a document.
+//! Main functions: [`parse_documents`], [`parse_document`], [`to_string`] and [`marshal`]; [`to_string_v3`] is what go-yaml v3 alone would
+//! print. The grammar, which text is a number, a boolean or a string, what a merge key does, the errors and how a value is printed follow
+//! go-yaml v2, because that is what every Kubernetes tool uses. `everyday` reads most documents; what it does not know goes from `scan`
+//! through `grammar` to `build`. It must not know what is inside a document.
 
 mod build;
+mod cursor;
 mod emit;
 mod everyday;
-mod repair;
+mod grammar;
 mod resolve;
+mod scalars;
+mod scan;
 mod split;
+mod tags;
 mod words;
 
 pub(crate) use emit::shortest_float;
-pub use emit::{to_string, to_string_v3};
+pub use emit::{marshal, to_string, to_string_v3};
 pub use split::{Chunk, decode_text, split_documents};
 
 use serde_json::Value;
@@ -57,11 +62,13 @@ pub struct YamlError {
     pub line: usize,
     pub column: usize,
     pub message: String,
+    /// The line that go-yaml tells; 0 where it tells none.
+    go_line: usize,
 }
 
 impl YamlError {
     pub(crate) fn at(line: usize, column: usize, message: impl Into<String>) -> Self {
-        Self { line, column, message: message.into() }
+        Self { line, column, message: message.into(), go_line: 0 }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Main functions: [`line`] and [`failure`].
 
+use super::manifests::UNKNOWN_HOOKS;
 use tiphys_gocompat::text::{is_print, quote};
 
 /// Warnings that Helm logs as such, with fields; all others it only mentions.
@@ -17,10 +18,13 @@ const LOGGED: [&str; 2] = ["release name check failed", "chart dependencies proc
 
 /// The line that Helm's log has for a warning.
 pub fn line(warning: &str) -> String {
-    let fields = |known: &&str| warning.strip_prefix(*known).filter(|rest| rest.is_empty() || rest.starts_with(' '));
+    let fields = |known: &str| warning.strip_prefix(known).filter(|rest| rest.is_empty() || rest.starts_with(' '));
     match WARNINGS.iter().find_map(|known| Some((known, fields(known)?))) {
         Some((message, fields)) => format!("level=WARN msg={}{fields}", quote(message)),
-        None => format!("level=INFO msg={}", text(warning)),
+        None => match fields(UNKNOWN_HOOKS) {
+            Some(fields) => format!("level=INFO msg={}{fields}", quote(UNKNOWN_HOOKS)),
+            None => format!("level=INFO msg={}", text(warning)),
+        },
     }
 }
 
@@ -45,6 +49,7 @@ mod tests {
         assert_eq!(line("this chart is deprecated"), "level=WARN msg=\"this chart is deprecated\"");
         assert_eq!(line("returned non-bool value path=b chart=s"), "level=WARN msg=\"returned non-bool value\" path=b chart=s");
         assert_eq!(line("warning: skipped \"x\""), "level=INFO msg=\"warning: skipped \\\"x\\\"\"");
+        assert_eq!(line("skipping unknown hooks hookTypes=a,b"), "level=INFO msg=\"skipping unknown hooks\" hookTypes=a,b");
         let error = "release name check failed: release name \"A\": no";
         assert_eq!(failure(error).as_deref(), Some("level=ERROR msg=\"release name check failed\" error=\"release name \\\"A\\\": no\""));
         assert_eq!(failure("library charts are not installable"), None);

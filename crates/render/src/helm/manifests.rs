@@ -3,7 +3,7 @@
 //! Main types: [`Manifest`] and [`Hook`]; main function: [`sort`].
 
 use super::chart::Decoder;
-use super::{HelmError, Place};
+use super::{HelmError, Place, log};
 use std::collections::BTreeMap;
 use tiphys_gocompat::yaml::{self, Duplicates};
 
@@ -89,8 +89,8 @@ impl Head {
     fn read(source: &str, text: &str, limits: &yaml::Limits) -> Result<Self, HelmError> {
         let said = |why: String| format!("YAML parse error on {source}: {why}");
         let unreadable = |e: yaml::YamlError| HelmError::Manifest {
-            message: said(format!("error converting YAML to JSON: yaml: {}", e.go_text(text.as_bytes()))),
-            place: Box::new(Place { source: source.to_owned(), text: text.to_owned(), line: e.line, column: e.column }),
+            message: said(format!("error converting YAML to JSON: yaml: {}", e.go_text())),
+            place: Box::new(Place { source: source.to_owned(), text: text.to_owned(), made: true, line: e.line, column: e.column }),
         };
         let document = yaml::parse_document(text, limits, Duplicates::LastWins).map_err(unreadable)?;
         let mut head = Self::default();
@@ -118,8 +118,15 @@ impl Head {
     }
 }
 
-/// Splits files, which come sorted by name, and sorts what is in them.
-pub(super) fn sort(files: &BTreeMap<String, String>, limits: &yaml::Limits) -> Result<(Vec<Manifest>, Vec<Hook>), HelmError> {
+/// What Helm notes of a hook that it leaves out.
+pub(super) const UNKNOWN_HOOKS: &str = "skipping unknown hooks";
+
+/// Splits files, which come sorted by name, and sorts what is in them. Hooks for events that nobody knows are left out with a warning.
+pub(super) fn sort(
+    files: &BTreeMap<String, String>,
+    limits: &yaml::Limits,
+    warnings: &mut Vec<String>,
+) -> Result<(Vec<Manifest>, Vec<Hook>), HelmError> {
     let (mut manifests, mut hooks) = (Vec::new(), Vec::new());
     for (source, content) in files {
         if source.rsplit('/').next().is_some_and(|base| base.starts_with('_')) {
@@ -128,8 +135,12 @@ pub(super) fn sort(files: &BTreeMap<String, String>, limits: &yaml::Limits) -> R
         for text in split(content) {
             let head = Head::read(source, text, limits)?;
             let (source, text) = (source.clone(), text.to_owned());
-            if head.annotations.contains_key("helm.sh/hook") {
-                hooks.extend(hook(source, text, head));
+            if let Some(events) = head.annotations.get("helm.sh/hook") {
+                let unknown = format!("{UNKNOWN_HOOKS} hookTypes={}", log::text(events));
+                match hook(source, text, head) {
+                    Some(hook) => hooks.push(hook),
+                    None => warnings.push(unknown),
+                }
             } else {
                 manifests.push(Manifest { source, text, kind: head.kind });
             }

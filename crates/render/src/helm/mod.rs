@@ -21,6 +21,7 @@ pub use render::{ParsedChart, PrintOptions, RenderOptions, RenderedChart, check_
 pub use tiphys_gocompat::sprig::Sources;
 
 use crate::FileError;
+use tiphys_gocompat::yaml::{self, Duplicates};
 
 /// What a chart with all its subcharts may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,30 +37,41 @@ pub struct Limits {
     /// Values that may be copied while the values of all charts are put together.
     pub nodes: usize,
     /// Every YAML file of the chart.
-    pub yaml: tiphys_gocompat::yaml::Limits,
+    pub yaml: yaml::Limits,
     /// Executing all templates of the chart.
     pub templates: tiphys_gocompat::template::Limits,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        let yaml = tiphys_gocompat::yaml::Limits { bytes: 5 << 20, ..Default::default() };
+        let yaml = yaml::Limits { bytes: 5 << 20, ..Default::default() };
         // The largest charts that are known take a million steps and a tenth of the rest, besides two million for each RSA key.
         let templates = tiphys_gocompat::template::Limits { steps: 100_000_000, output: 64 << 20, memory: 128 << 20 };
         Self { bytes: 100 << 20, file_bytes: 5 << 20, files: 20_000, depth: 50, nodes: 20_000_000, yaml, templates }
     }
 }
 
-/// Where in what a template made.
+/// Where in a file, or in what a template made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The template.
+    /// The file or the template.
     pub source: String,
-    /// The document, as it was made.
+    /// The file, or the document as it was made.
     pub text: String,
-    /// From 1, in the document. Helm's message counts otherwise.
+    pub made: bool,
+    /// From 1, in the text. Helm's message counts otherwise.
     pub line: usize,
     pub column: usize,
+}
+
+impl Place {
+    /// Where a text is no YAML, if it is none.
+    pub fn broken(source: &str, text: &[u8], made: bool, limits: &Limits) -> Option<Box<Self>> {
+        let first = yaml::parse_document(text, &limits.yaml, Duplicates::LastWins).err();
+        let error = first.or_else(|| yaml::parse_documents(text, &limits.yaml).err())?;
+        let (source, text) = (source.to_owned(), String::from_utf8_lossy(text).into_owned());
+        Some(Box::new(Self { source, text, made, line: error.line, column: error.column }))
+    }
 }
 
 /// Why there is no chart, no values or no manifests, worded as Helm does.

@@ -152,7 +152,7 @@ impl ParsedChart {
         let (mut files, more) = self.templates.render(chart, values, options, &limits.templates)?;
         warnings.extend(more);
         let notes = notes(chart, &mut files);
-        let (manifests, hooks) = manifests::sort(&files, &limits.yaml)?;
+        let (manifests, hooks) = manifests::sort(&files, &limits.yaml, warnings)?;
         let crds = chart.crds().into_iter().map(|(path, file)| (path, file.clone())).collect();
         Ok(RenderedChart { manifests, hooks, crds, notes, warnings: Vec::new() })
     }

@@ -1,6 +1,7 @@
-//! The line that an error is about, of a template or of what one made, with a caret below its column. Main function: [`of`].
+//! The line that an error is about, of a file or of what a template made, with a caret below its column. Main function: [`of`].
 
-use tiphys_render::helm::{HelmError, Place, chart::Chart};
+use std::path::Path;
+use tiphys_render::helm::{HelmError, Limits, Place, chart::Chart};
 
 /// Lines before the one that cannot be read: what is wrong often began there.
 const BEFORE: usize = 2;
@@ -10,6 +11,13 @@ pub fn of(chart: &Chart, error: &HelmError) -> Option<String> {
         HelmError::Manifest { place, .. } => made(place),
         error => named(chart, &error.to_string()),
     }
+}
+
+/// The place in the file of a chart that could not be loaded: `cannot load values.yaml: why`.
+pub fn of_file(chart: &Path, message: &str, limits: &Limits) -> Option<String> {
+    let name = message.strip_prefix("cannot load ")?.split(':').next()?;
+    let text = std::fs::read(chart.join(name)).ok()?;
+    made(&*Place::broken(name, &text, false, limits)?)
 }
 
 /// The last place that a message names: `chart/templates/x.yaml:3:14`.
@@ -22,9 +30,10 @@ pub fn named(chart: &Chart, message: &str) -> Option<String> {
     excerpt(&format!("{name}:{line}"), &text, line, column, 0)
 }
 
-/// The place in what a template made.
-fn made(place: &Place) -> Option<String> {
-    excerpt(&format!("made by {}", place.source), &place.text, place.line, place.column.checked_sub(1), BEFORE)
+/// The place in a file or in what a template made.
+pub fn made(place: &Place) -> Option<String> {
+    let title = if place.made { format!("made by {}", place.source) } else { format!("{}:{}", place.source, place.line) };
+    excerpt(&title, &place.text, place.line, place.column.checked_sub(1), BEFORE)
 }
 
 /// A line with its number, so many lines before it, and a caret below a column, which counts characters from 0.
@@ -70,7 +79,7 @@ fn template(chart: &Chart, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tiphys_render::{MemoryFiles, helm::Limits};
+    use tiphys_render::MemoryFiles;
 
     #[test]
     fn the_line_is_shown_with_a_caret() {
@@ -93,7 +102,13 @@ mod tests {
 
     #[test]
     fn what_a_template_made_is_shown_where_it_cannot_be_read() {
-        let place = |line, column| Place { source: "a/templates/x.yaml".into(), text: "a: 1\nb:\n\tc: é\nd: e: f\n".into(), line, column };
+        let place = |line, column| Place {
+            source: "a/templates/x.yaml".into(),
+            text: "a: 1\nb:\n\tc: é\nd: e: f\n".into(),
+            made: true,
+            line,
+            column,
+        };
         let shown = " --> made by a/templates/x.yaml\n2 | b:\n3 | \tc: é\n4 | d: e: f\n  |     ^\n";
         assert_eq!(made(&place(4, 5)).as_deref(), Some(shown));
         assert_eq!(made(&place(1, 0)).as_deref(), Some(" --> made by a/templates/x.yaml\n1 | a: 1\n"));

@@ -61,14 +61,18 @@ struct Linted {
 }
 
 impl Linted {
-    /// The lines of templates that errors name.
+    /// The lines of templates and files that errors are about.
     fn excerpts(&self, path: &Path, limits: &Limits) -> Vec<String> {
         let errors: Vec<&Finding> = self.findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
         if errors.is_empty() {
             return Vec::new();
         }
-        let Ok(loaded) = load(path, limits) else { return Vec::new() };
-        errors.iter().filter_map(|finding| excerpt::named(&loaded.chart, &finding.message)).collect()
+        let loaded = load(path, limits).ok();
+        let excerpt = |finding: &&Finding| match &finding.place {
+            Some(place) => excerpt::made(place),
+            None => excerpt::named(&loaded.as_ref()?.chart, &finding.message),
+        };
+        errors.iter().filter_map(excerpt).collect()
     }
 }
 

@@ -162,7 +162,13 @@ impl Template {
         let path = Path::new(self.words.last().map_or("", |path| path.trim()));
         let located = locate(path).and_then(|()| self.values.read(&limits).map_err(|e| e.to_string()));
         let user = located.map_err(|why| failed(&why))?;
-        let loaded = load(path, &limits).map_err(|e| failed(&e.to_string()))?;
+        let loaded = load(path, &limits).map_err(|e| {
+            let exit = failed(&e.to_string());
+            if let Some(excerpt) = excerpt::of_file(path, &e.to_string(), &limits) {
+                eprint!("\n{excerpt}");
+            }
+            exit
+        })?;
         warn(&loaded.warnings);
         let chart = loaded.chart;
         check_installable(&chart).map_err(|e| failed(&e.to_string()))?;

@@ -14,7 +14,7 @@ const TEXT: &[Type] = &[Type::String];
 
 pub(super) const TABLE: &[(&str, Function)] = &[
     ("toYaml", Function::new(ONE, |call| swallowed(yaml_of(call.arg(0), call.budget())))),
-    ("toYamlPretty", Function::new(ONE, |call| swallowed(emitted(call.arg(0), call.budget(), yaml::to_string_v3)))),
+    ("toYamlPretty", Function::new(ONE, |call| swallowed(emitted(call.arg(0), call.budget(), |value| Ok(yaml::to_string_v3(value)))))),
     ("mustToYaml", Function::new(ONE, |call| yaml_of(call.arg(0), call.budget()))),
     ("fromYaml", Function::new(TEXT, |call| as_map(read_yaml(call), Map::new()))),
     ("fromYamlArray", Function::new(TEXT, |call| as_list(read_yaml(call), List::new(Vec::new())))),
@@ -40,11 +40,12 @@ fn swallowed(written: Result<Value, Error>) -> Result<Value, Error> {
 
 /// YAML without its last line end.
 pub(super) fn yaml_of(value: &Value, budget: &Budget) -> Result<Value, Error> {
-    emitted(value, budget, yaml::to_string)
+    let marshal = |value: &Json| yaml::marshal(value).map_err(|e| Error::function(format!("yaml: {}", e.go_text())));
+    emitted(value, budget, marshal)
 }
 
-fn emitted(value: &Value, budget: &Budget, emit: fn(&Json) -> String) -> Result<Value, Error> {
-    let mut text = emit(&sprig::to_json_value(value, budget)?);
+fn emitted(value: &Value, budget: &Budget, emit: impl Fn(&Json) -> Result<String, Error>) -> Result<Value, Error> {
+    let mut text = emit(&sprig::to_json_value(value, budget)?)?;
     budget.memory(text.len())?;
     if text.ends_with('\n') {
         text.pop();
@@ -65,7 +66,7 @@ fn read_yaml(call: &Call<'_>) -> Read {
     let limits = yaml::Limits::default();
     match yaml::parse_document(text.as_bytes(), &limits, Duplicates::LastWins) {
         Ok(json) => Ok(Ok((charged(&json, call.budget())?, DECODING))),
-        Err(e) => Ok(Err(format!("error converting YAML to JSON: yaml: {}", e.go_text(text.as_bytes())))),
+        Err(e) => Ok(Err(format!("error converting YAML to JSON: yaml: {}", e.go_text()))),
     }
 }
 

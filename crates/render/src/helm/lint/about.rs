@@ -20,7 +20,7 @@ impl Linter<'_> {
         let (about, document) = match Metadata::parse(&text, self.limits) {
             Ok(about) => about,
             Err(why) => {
-                self.rule(Severity::Error, FILE, Err(format!("unable to parse YAML\n\t{why}")));
+                self.unreadable(FILE, &text, false, format!("unable to parse YAML\n\t{why}"));
                 return Ok(());
             }
         };

@@ -10,7 +10,7 @@ mod templates;
 
 use super::chart::{Chart, parse_values};
 use super::values::{Values, over_defaults, single_schema};
-use super::{HelmError, KubeVersion, Limits, Sources};
+use super::{HelmError, KubeVersion, Limits, Place, Sources};
 use crate::files::join;
 use crate::{FileKind, SourceFiles};
 use std::fmt;
@@ -32,6 +32,8 @@ pub struct Finding {
     /// The file inside the chart, or the chart.
     pub path: String,
     pub message: String,
+    /// Where it is no YAML.
+    pub place: Option<Box<Place>>,
 }
 
 impl fmt::Display for Finding {
@@ -92,8 +94,14 @@ impl Linter<'_> {
     /// Notes what is wrong; true when nothing is.
     fn rule(&mut self, severity: Severity, path: &str, result: Result<(), String>) -> bool {
         let fine = result.is_ok();
-        self.findings.extend(result.err().map(|message| Finding { severity, path: path.to_owned(), message }));
+        self.findings.extend(result.err().map(|message| Finding { severity, path: path.to_owned(), message, place: None }));
         fine
+    }
+
+    /// Notes that a file, or what a template made, cannot be read, and where if it is no YAML.
+    fn unreadable(&mut self, path: &str, text: &[u8], made: bool, message: String) {
+        let place = Place::broken(path, text, made, self.limits);
+        self.findings.push(Finding { severity: Severity::Error, path: path.to_owned(), message, place });
     }
 
     fn kind(&self, name: &str) -> Result<Option<FileKind>, HelmError> {
@@ -125,7 +133,9 @@ impl Linter<'_> {
             let values = over_defaults(self.user, &defaults, self.limits).map_err(|e| e.to_string())?;
             single_schema(&schema, &values, self.limits).map_err(|e| e.to_string())?.map_or(Ok(()), Err)
         });
-        self.rule(Severity::Error, FILE, result);
+        if let Err(message) = result {
+            self.unreadable(FILE, &text, false, message);
+        }
         Ok(())
     }
 
@@ -167,14 +177,12 @@ impl Linter<'_> {
         for (_, file) in chart.crds() {
             for document in templates::documents(&String::from_utf8_lossy(&file.data)) {
                 let parsed = yaml::parse_document(document, &self.limits.yaml, Duplicates::LastWins);
-                let told = |e: yaml::YamlError| {
-                    format!("unable to parse YAML: error converting YAML to JSON: yaml: {}", e.go_text(document.as_bytes()))
-                };
+                let told = |e: yaml::YamlError| format!("unable to parse YAML: error converting YAML to JSON: yaml: {}", e.go_text());
                 let document = match parsed {
                     Ok(document) if document.is_null() => continue,
                     Ok(document) => document,
                     Err(e) => {
-                        self.rule(Severity::Error, &file.name, Err(told(e)));
+                        self.unreadable(&file.name, document.as_bytes(), false, told(e));
                         return Ok(());
                     }
                 };

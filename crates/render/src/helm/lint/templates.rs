@@ -99,7 +99,10 @@ impl Linter<'_> {
             let head = match self.head(document) {
                 Ok(Some(head)) => head,
                 Ok(None) => continue,
-                Err(why) => return self.rule(Severity::Error, name, Err(format!("unable to parse YAML: {why}"))),
+                Err(why) => {
+                    self.unreadable(name, document.as_bytes(), true, format!("unable to parse YAML: {why}"));
+                    return false;
+                }
             };
             self.rule(Severity::Warning, name, names::object(&head.kind, &head.name));
             let kube = self.capabilities().kube_version;
@@ -119,7 +122,7 @@ impl Linter<'_> {
 
     fn document(&self, text: &str) -> Result<Value, String> {
         yaml::parse_document(text, &self.limits.yaml, Duplicates::LastWins)
-            .map_err(|e| format!("error converting YAML to JSON: yaml: {}", e.go_text(text.as_bytes())))
+            .map_err(|e| format!("error converting YAML to JSON: yaml: {}", e.go_text()))
     }
 
     fn head(&self, text: &str) -> Result<Option<Head>, String> {

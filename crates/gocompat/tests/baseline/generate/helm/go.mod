@@ -2,10 +2,7 @@ module baseline
 
 go 1.26.0
 
-require (
-	github.com/Masterminds/semver/v3 v3.5.0
-	helm.sh/helm/v4 v4.2.4
-)
+require helm.sh/helm/v4 v4.2.4
 
 require (
 	go.yaml.in/yaml/v2 v2.4.3 // indirect

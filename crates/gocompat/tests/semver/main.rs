@@ -1,0 +1,12 @@
+//! Versions and constraints against what Masterminds/semver answered (tests/baseline/semver.jsonl, by tests/baseline/generate/semver).
+//! `cargo xtask parity semver` compares as many more as one likes.
+
+mod replay;
+
+#[test]
+fn as_masterminds_reads_and_checks_them() {
+    let (count, wrong) = replay::replay(include_str!("../baseline/semver.jsonl"));
+    let wrong: Vec<&str> = wrong.iter().map(|(_, told)| told.as_str()).collect();
+    assert!(count > 2500, "{count}");
+    assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
