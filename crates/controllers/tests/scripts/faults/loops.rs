@@ -88,7 +88,7 @@ async fn gives_up(stage: &mut Stage<'_>, case: &Case) -> Result<(), String> {
 
 #[test]
 fn whoever_changes_it_back_is_not_fought_for_ever() {
-    let cases = some(CASES, 3, |case| case.0);
+    let cases = some(CASES, 1, |case| case.0);
     let wrong = side_by_side(&cases, |case| stage(Plan::default(), async |s| gives_up(s, case).await).err().into_iter().collect());
     println!("loops: {} cases of {}", cases.len(), CASES.len());
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));

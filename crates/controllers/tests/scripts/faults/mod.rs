@@ -26,7 +26,7 @@ use std::{
 use tiphys_testkit::Rng;
 
 /// Cases of each test when nothing else is said.
-const FEW: usize = 10;
+const FEW: usize = 4;
 /// And when all are asked for of a family that has no end.
 const MANY: usize = 1000;
 
