@@ -32,6 +32,8 @@ pub struct LiveCluster {
     pub destination: Destination,
     pub cache: LiveCache,
     pub executor: Executor,
+    /// When everything in it had been listed.
+    pub ready: Instant,
     terms: Terms,
     closed: CancellationToken,
 }
@@ -203,7 +205,8 @@ impl Clusters {
         cache.customize(&settings.customizations);
         cache.wait_ready().await;
         let executor = Executor::new(cache.clone());
-        let live = Arc::new(LiveCluster { destination: destination.clone(), cache, executor, terms, closed: CancellationToken::new() });
+        let (destination, ready, closed) = (destination.clone(), Instant::now(), CancellationToken::new());
+        let live = Arc::new(LiveCluster { destination, cache, executor, ready, terms, closed });
         // Nobody listening is fine.
         let _ = self.shared.opened.send(live.clone());
         Ok(live)

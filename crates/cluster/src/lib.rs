@@ -23,5 +23,5 @@ pub use cache::{CacheOptions, Change, Deed, Live, LiveCache};
 pub use connect::{Cluster, ClusterSecret, ConnectOptions, Overrides, Source, Version};
 pub use discovery::{Discovery, Kind, Kinds};
 pub use error::{About, ApiError, Error, ErrorKind};
-pub use execute::Executor;
+pub use execute::{Executor, Witness};
 pub use records::{Records, RecordsOptions, Settings};

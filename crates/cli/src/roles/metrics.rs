@@ -20,11 +20,18 @@ pub struct MetricsArgs {
     /// Types of conditions that the metric argocd_app_condition counts
     #[arg(long, value_name = "TYPE", value_delimiter = ',', env = "ARGOCD_APPLICATION_CONTROLLER_METRICS_APPLICATION_CONDITIONS")]
     metrics_application_conditions: Vec<String>,
+    /// Labels of cluster Secrets that the metric argocd_cluster_labels shows
+    #[arg(long, value_name = "LABEL", value_delimiter = ',', env = "ARGOCD_APPLICATION_CONTROLLER_METRICS_CLUSTER_LABELS")]
+    metrics_cluster_labels: Vec<String>,
 }
 
 impl MetricsArgs {
     pub fn choice(&self) -> Choice {
-        Choice { app_labels: self.metrics_application_labels.clone(), app_conditions: self.metrics_application_conditions.clone() }
+        Choice {
+            app_labels: self.metrics_application_labels.clone(),
+            app_conditions: self.metrics_application_conditions.clone(),
+            cluster_labels: self.metrics_cluster_labels.clone(),
+        }
     }
 
     /// Serves until it is told to stop; opens the port before it returns.

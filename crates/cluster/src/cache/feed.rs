@@ -99,10 +99,13 @@ impl Sink for Feed {
     fn event(&mut self, kind: EventKind, object: &RawValue) {
         let Some(shared) = self.shared.upgrade() else { return };
         let Some(parsed) = self.parse(&shared, object) else { return };
+        let mut store = shared.write();
+        store.slot_mut(self.slot).events += 1;
         let effect = match kind {
-            EventKind::Deleted => shared.write().remove(self.slot, &parsed.namespace, &parsed.name, parsed.uid, parsed.version),
-            EventKind::Added | EventKind::Modified => shared.write().upsert(self.slot, parsed, News::Watch),
+            EventKind::Deleted => store.remove(self.slot, &parsed.namespace, &parsed.name, parsed.uid, parsed.version),
+            EventKind::Added | EventKind::Modified => store.upsert(self.slot, parsed, News::Watch),
         };
+        drop(store);
         if let Some(effect) = effect {
             shared.publish(&self.kind, effect);
         }

@@ -292,6 +292,12 @@ impl LiveCache {
         store.slots().iter().filter_map(|s| Some((s.kind.gvk.group_kind(), s.error.clone()?))).collect()
     }
 
+    /// How many events of watches there were of each kind that had any.
+    pub fn events(&self) -> Vec<(GroupKind, u64)> {
+        let store = self.shared.read();
+        store.slots().iter().filter(|s| s.events > 0).map(|s| (s.kind.gvk.group_kind(), s.events)).collect()
+    }
+
     pub fn stats(&self) -> Stats {
         let store = self.shared.read();
         Stats {

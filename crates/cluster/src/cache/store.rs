@@ -33,6 +33,8 @@ pub(super) struct Slot {
     pub listed: bool,
     pub error: Option<String>,
     pub objects: usize,
+    /// Events of watches so far.
+    pub events: u64,
 }
 
 /// What an update did, for the change feed.
@@ -121,7 +123,7 @@ impl Store {
             return *id;
         }
         let id = KindId(u16::try_from(self.slots.len()).expect("a cluster has fewer than 65,536 kinds"));
-        self.slots.push(Slot { kind: kind.clone(), position: 0, listed: false, error: None, objects: 0 });
+        self.slots.push(Slot { kind: kind.clone(), position: 0, listed: false, error: None, objects: 0, events: 0 });
         self.slot_of.insert(gk, id);
         id
     }

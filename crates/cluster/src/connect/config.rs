@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 use tiphys_apimachinery::Object;
 
 /// The credentials inside a cluster Secret; they have no Debug and no Display.
@@ -47,6 +47,8 @@ pub struct ClusterSecret {
     pub project: String,
     pub shard: Option<i64>,
     pub config: Credentials,
+    /// The Secret's.
+    pub labels: BTreeMap<String, String>,
 }
 
 impl ClusterSecret {
@@ -90,6 +92,7 @@ impl ClusterSecret {
             project: field("project")?.unwrap_or_default(),
             shard,
             config,
+            labels: secret.labels(),
         })
     }
 }

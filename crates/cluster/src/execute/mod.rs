@@ -41,7 +41,11 @@ pub struct Executor {
     dry_run: bool,
     /// In whose name the requests are made; our own when empty.
     impersonate: Option<Arc<str>>,
+    witness: Option<Witness>,
 }
+
+/// Is told of every request of an executor that was answered: what was asked, and with which code it was answered.
+pub type Witness = Arc<dyn Fn(&Call, u16) + Send + Sync>;
 
 impl Executor {
     pub fn new(cache: LiveCache) -> Self {
@@ -51,12 +55,13 @@ impl Executor {
             manager: constants::FIELD_MANAGER.into(),
             dry_run: false,
             impersonate: None,
+            witness: None,
         }
     }
 
     /// Without a cache every write reads first.
     pub fn without_cache(discovery: Discovery) -> Self {
-        Self { discovery, cache: None, manager: constants::FIELD_MANAGER.into(), dry_run: false, impersonate: None }
+        Self { discovery, cache: None, manager: constants::FIELD_MANAGER.into(), dry_run: false, impersonate: None, witness: None }
     }
 
     /// The same, but the server only pretends (`dryRun=All`).
@@ -67,6 +72,11 @@ impl Executor {
     /// The same, but in the name of `user`, such as `system:serviceaccount:<namespace>:<name>`.
     pub fn as_user(&self, user: &str) -> Self {
         Self { impersonate: Some(user.into()), ..self.clone() }
+    }
+
+    /// The same, with somebody who counts its requests.
+    pub fn witnessed(&self, witness: Witness) -> Self {
+        Self { witness: Some(witness), ..self.clone() }
     }
 
     pub fn discovery(&self) -> &Discovery {
@@ -210,7 +220,17 @@ impl Executor {
             call = call.query("dryRun", "All");
         }
         call.impersonate.clone_from(&self.impersonate);
-        self.discovery.cluster().http().json(&call.timeout(WRITE_TIMEOUT)).await
+        let call = call.timeout(WRITE_TIMEOUT);
+        let answer = self.discovery.cluster().http().json(&call).await;
+        if let Some(witness) = &self.witness {
+            let code = match &answer {
+                Ok(_) if call.method == Method::POST => Some(201),
+                Ok(_) => Some(200),
+                Err(e) => Error::code(e),
+            };
+            code.iter().for_each(|code| witness(&call, *code));
+        }
+        answer
     }
 
     fn observe(&self, object: &Object) {

@@ -3,6 +3,9 @@
 //! What was counted of an Application goes with it, so that memory does not grow with what once was.
 
 pub mod report;
+mod requests;
+
+pub use requests::Request;
 
 use prometheus_client::metrics::{family::Family, histogram::Histogram};
 use std::{
@@ -32,6 +35,7 @@ struct Syncs {
     /// By project and server, then by phase and whether it was a dry run.
     count: BTreeMap<(Place, String, bool), u64>,
     seconds: BTreeMap<Place, f64>,
+    requests: BTreeMap<(Place, Request), u64>,
 }
 
 /// Project and server.
@@ -60,6 +64,12 @@ impl Metrics {
         let place = (sync.project, sync.server);
         *syncs.seconds.entry(place.clone()).or_default() += sync.took.as_secs_f64();
         *syncs.count.entry((place, sync.phase, sync.dry_run)).or_default() += 1;
+    }
+
+    /// A request was made for an Application's sync or deletion.
+    pub fn requested(&self, app: &AppKey, project: &str, server: &str, request: Request) {
+        let key = ((project.to_owned(), server.to_owned()), request);
+        *self.apps().entry(app.clone()).or_default().requests.entry(key).or_default() += 1;
     }
 
     /// An Application was compared.

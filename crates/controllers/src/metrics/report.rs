@@ -20,6 +20,7 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 pub struct Choice {
     pub app_labels: Vec<String>,
     pub app_conditions: Vec<String>,
+    pub cluster_labels: Vec<String>,
 }
 
 /// Where the metrics come from.
@@ -85,11 +86,21 @@ impl Report {
 
     fn clusters(&self, registry: &mut Registry) {
         let (info, objects, kinds, connected) = (Gauges::default(), Gauges::default(), Gauges::default(), Gauges::default());
+        let (age, labels, events) = (Gauges::default(), Gauges::default(), Family::<Labels, Counter>::default());
+        let (settings, chosen) = (self.records.settings(), &self.choice.cluster_labels);
         for cluster in self.clusters.list() {
             let of = vec![(Cow::from("server"), cluster.destination.server.clone())];
             let version = cluster.cache.discovery().cluster().version().plain();
             let stats = cluster.cache.stats();
             let name = cluster.destination.name.clone();
+            if let (false, Some(secret)) = (chosen.is_empty(), settings.cluster(&cluster.destination.server, "")) {
+                let values = chosen.iter().map(|l| (label_name(l), text(secret.labels.get(l))));
+                labels.get_or_create(&with(&of, [("name".into(), name.clone())].into_iter().chain(values).collect())).set(1);
+            }
+            for (kind, count) in cluster.cache.events() {
+                events.get_or_create(&with(&of, vec![("group".into(), kind.group), ("kind".into(), kind.kind)])).inc_by(count);
+            }
+            age.get_or_create(&of).set(i64::try_from(cluster.ready.elapsed().as_secs()).unwrap_or(i64::MAX));
             info.get_or_create(&with(&of, vec![("k8s_version".into(), version.clone()), ("name".into(), name)])).set(1);
             connected.get_or_create(&with(&of, vec![("k8s_version".into(), version)])).set(i64::from(stats.failed_kinds == 0));
             objects.get_or_create(&of).set(number(stats.objects));
@@ -98,6 +109,11 @@ impl Report {
         registry.register("argocd_cluster_info", "Information about cluster", info);
         registry.register("argocd_cluster_api_resource_objects", "Number of k8s resource objects in the cache", objects);
         registry.register("argocd_cluster_api_resources", "Number of monitored kubernetes API resources", kinds);
+        registry.register("argocd_cluster_cache_age_seconds", "Cluster cache age in seconds", age);
+        registry.register("argocd_cluster_events", "Number of processes k8s resource events", events);
+        if !chosen.is_empty() {
+            registry.register("argocd_cluster_labels", "Argo Cluster labels converted to Prometheus labels", labels);
+        }
         registry.register("argocd_cluster_connection_status", "The k8s cluster current connection status", connected);
     }
 }
@@ -105,6 +121,7 @@ impl Report {
 fn syncs(metrics: &Metrics, registry: &mut Registry) {
     let count = Family::<Labels, Counter>::default();
     let seconds = Family::<Labels, Counter<f64, AtomicU64>>::default();
+    let requests = Family::<Labels, Counter>::default();
     for (app, syncs) in metrics.apps().iter() {
         let place = |(project, server): &(String, String)| {
             with(&named(&app.namespace, &app.name, project), vec![("dest_server".into(), server.clone())])
@@ -113,11 +130,23 @@ fn syncs(metrics: &Metrics, registry: &mut Registry) {
             let more = vec![("phase".into(), phase.clone()), ("dry_run".into(), dry_run.to_string())];
             count.get_or_create(&with(&place(at), more)).inc_by(*times);
         }
+        for (((project, server), request), times) in &syncs.requests {
+            let more = vec![
+                ("server".into(), server.clone()),
+                ("response_code".into(), request.code.to_string()),
+                ("verb".into(), request.verb.to_owned()),
+                ("resource_kind".into(), request.resource.clone()),
+                ("resource_namespace".into(), request.namespace.clone()),
+                ("dry_run".into(), request.dry_run.to_string()),
+            ];
+            requests.get_or_create(&with(&named(&app.namespace, &app.name, project), more)).inc_by(*times);
+        }
         for (at, took) in &syncs.seconds {
             seconds.get_or_create(&place(at)).inc_by(*took);
         }
     }
     registry.register("argocd_app_sync", "Number of application syncs", count);
+    registry.register("argocd_app_k8s_request", "Number of kubernetes requests executed during application reconciliation", requests);
     registry.register("argocd_app_sync_duration_seconds", "Application sync performance in seconds total", seconds);
 }
 
@@ -171,8 +200,10 @@ fn number(count: usize) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::EndedSync;
+    use crate::metrics::{EndedSync, Request};
+    use http::Method;
     use std::time::Duration;
+    use tiphys_cluster::request::Call;
 
     #[test]
     fn labels_get_names_that_prometheus_takes() {
@@ -193,6 +224,10 @@ mod tests {
         for phase in ["Succeeded", "Succeeded", "Failed"] {
             metrics.ended(&app, ended(phase));
         }
+        for _ in 0..2 {
+            let create = Call::new(Method::POST, "/api/v1/namespaces/n/configmaps");
+            metrics.requested(&app, "default", "https://one", Request::of(&create, 201));
+        }
         let shown = || {
             let (mut registry, mut text) = (Registry::default(), String::new());
             syncs(&metrics, &mut registry);
@@ -205,6 +240,9 @@ mod tests {
             format!("argocd_app_sync_total{{{of},phase=\"Succeeded\",dry_run=\"false\"}} 2\n"),
             format!("argocd_app_sync_total{{{of},phase=\"Failed\",dry_run=\"false\"}} 1\n"),
             format!("argocd_app_sync_duration_seconds_total{{{of}}} 9.0\n"),
+            "argocd_app_k8s_request_total{namespace=\"argocd\",name=\"web\",project=\"default\",server=\"https://one\",response_code=\"201\",\
+             verb=\"Create\",resource_kind=\"configmaps\",resource_namespace=\"n\",dry_run=\"false\"} 2\n"
+                .to_owned(),
         ] {
             assert!(text.contains(&line), "{line} is missing in {text}");
         }

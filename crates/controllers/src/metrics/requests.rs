@@ -1,0 +1,65 @@
+//! Requests to clusters, as Argo CD tells them apart. Main type: [`Request`].
+
+use tiphys_cluster::request::Call;
+
+/// What was asked of a cluster, and the answer's code.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Request {
+    pub verb: &'static str,
+    /// The plural name of the kind.
+    pub resource: String,
+    pub namespace: String,
+    pub code: u16,
+    pub dry_run: bool,
+}
+
+impl Request {
+    pub fn of(call: &Call, code: u16) -> Self {
+        let (resource, namespace, named) = parts(&call.path);
+        let verb = match (call.method.as_str(), named) {
+            ("GET", true) => "Get",
+            ("GET", false) => "List",
+            ("POST", _) => "Create",
+            ("PUT", _) => "Update",
+            ("PATCH", _) => "Patch",
+            ("DELETE", _) => "Delete",
+            _ => "Unknown",
+        };
+        Self { verb, resource: resource.to_owned(), namespace: namespace.to_owned(), code, dry_run: call.query.contains("dryRun=All") }
+    }
+}
+
+/// Resource and namespace of a path, and whether it is of one object.
+fn parts(path: &str) -> (&str, &str, bool) {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let rest = match parts.as_slice() {
+        ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest,
+        _ => return ("", "", false),
+    };
+    match rest {
+        ["namespaces", namespace, resource, rest @ ..] => (resource, namespace, !rest.is_empty()),
+        [resource, rest @ ..] => (resource, "", !rest.is_empty()),
+        [] => ("", "", false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Method;
+
+    #[test]
+    fn requests_are_told_apart() {
+        let of = |method: Method, path: &str, query: (&str, &str)| {
+            let r = Request::of(&Call::new(method, path).query(query.0, query.1), 200);
+            (r.verb, r.resource, r.namespace, r.dry_run)
+        };
+        let is = |verb, resource: &str, namespace: &str, dry_run| (verb, resource.to_owned(), namespace.to_owned(), dry_run);
+        let none = ("fieldManager", "m");
+        assert_eq!(of(Method::POST, "/api/v1/namespaces/n/configmaps", none), is("Create", "configmaps", "n", false));
+        assert_eq!(of(Method::GET, "/api/v1/namespaces/n/configmaps", none), is("List", "configmaps", "n", false));
+        assert_eq!(of(Method::PATCH, "/apis/apps/v1/namespaces/n/deployments/d", ("dryRun", "All")), is("Patch", "deployments", "n", true));
+        assert_eq!(of(Method::GET, "/api/v1/namespaces/n", none), is("Get", "namespaces", "", false));
+        assert_eq!(of(Method::DELETE, "/apis/g/v1/widgets/w", none), is("Delete", "widgets", "", false));
+    }
+}
