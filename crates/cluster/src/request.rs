@@ -22,6 +22,9 @@ const MAX_BODY: usize = 512 << 20;
 const MAX_THROTTLED: u32 = 12;
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
+/// In whose name a request is made.
+pub const IMPERSONATE_USER: &str = "Impersonate-User";
+
 pub const JSON: &str = "application/json";
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
 pub const JSON_PATCH: &str = "application/json-patch+json";
@@ -96,7 +99,7 @@ impl Call {
             b = b.header(header::CONTENT_TYPE, self.content_type);
         }
         if let Some(user) = &self.impersonate {
-            b = b.header("Impersonate-User", &**user);
+            b = b.header(IMPERSONATE_USER, &**user);
         }
         b.body(Body::from(self.body.clone())).map_err(|e| Error::transport(self.what(), e))
     }

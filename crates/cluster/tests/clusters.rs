@@ -49,7 +49,7 @@ impl Ground {
         let records = Records::start(own.clone(), RecordsOptions::new("argocd"));
         records.wait_ready().await.expect("the records can be read");
         let clusters = Clusters::new(own.clone(), records);
-        Self { _kube: kube, own, clusters, destination: Destination { server, name: "other".into() } }
+        Self { _kube: kube, own, clusters, destination: Destination { server, name: "other".into(), ..Destination::default() } }
     }
 
     async fn patch(&self, path: &str, patch: &Value) {

@@ -196,6 +196,7 @@ impl Ground {
                 metrics: Default::default(),
                 workers: 4,
                 sharding,
+                wave_delay: None,
                 clock,
             };
             let controller = tokio::spawn(async move {

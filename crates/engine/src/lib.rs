@@ -14,6 +14,7 @@ pub mod marks;
 pub mod normalize;
 mod pattern;
 pub mod permit;
+pub mod project;
 pub mod spec;
 pub mod sync;
 pub mod track;

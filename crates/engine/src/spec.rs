@@ -18,6 +18,8 @@ use tiphys_gocompat::{glob, patterns};
 pub struct Destination {
     pub server: String,
     pub name: String,
+    /// The project that the cluster is scoped to; empty for none.
+    pub project: String,
 }
 
 /// The cluster that `destination` names, among those known.
@@ -79,7 +81,7 @@ pub fn validate(spec: &ApplicationSpec, project: &AppProject, clusters: &[Destin
             return conditions;
         }
     };
-    if !permit::destination(&project_rules(project), &cluster.server, &cluster.name, &spec.destination.namespace) {
+    if !permit::destination(&project_rules_for(project, &cluster), &cluster.server, &cluster.name, &spec.destination.namespace) {
         let shown = if spec.destination.name.is_empty() { &cluster.server } else { &cluster.name };
         conditions.push(invalid(format!(
             "application destination server '{shown}' and namespace '{}' do not match any of the allowed destinations in project '{}'",
@@ -173,9 +175,15 @@ pub fn project_rules(project: &AppProject) -> ProjectRules {
     }
 }
 
+/// As [`project_rules`], for one cluster: some projects permit only those that are scoped to them.
+pub fn project_rules_for(project: &AppProject, cluster: &Destination) -> ProjectRules {
+    let own = !project.metadata.name.is_empty() && cluster.project == project.metadata.name;
+    ProjectRules { cluster_permitted: own || !project.spec.permit_only_project_scoped_clusters, ..project_rules(project) }
+}
+
 /// The cluster that the control plane runs in.
 pub fn in_cluster() -> Destination {
-    Destination { server: IN_CLUSTER.to_owned(), name: "in-cluster".to_owned() }
+    Destination { server: IN_CLUSTER.to_owned(), name: "in-cluster".to_owned(), project: String::new() }
 }
 
 #[cfg(test)]
@@ -225,6 +233,16 @@ mod tests {
             let found: Vec<_> = validate(&spec, &project(), &[in_cluster()]).into_iter().map(|c| c.message).collect();
             assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{change}");
         }
+    }
+
+    #[test]
+    fn a_project_may_permit_only_the_clusters_that_are_scoped_to_it() {
+        let mut project = project();
+        let of = |project: &str| Destination { project: project.into(), ..in_cluster() };
+        assert!(project_rules_for(&project, &of("")).cluster_permitted);
+        project.spec.permit_only_project_scoped_clusters = true;
+        let permitted = |owner: &str| project_rules_for(&project, &of(owner)).cluster_permitted;
+        assert_eq!((permitted(""), permitted("other"), permitted("team")), (false, false, true));
     }
 
     #[test]

@@ -107,6 +107,10 @@ pub trait Store: Send + Sync + 'static {
 
     async fn list_projects(&self) -> StoreResult<Vec<AppProject>>;
     async fn get_project(&self, name: &str) -> StoreResult<AppProject>;
+    /// The project with what global projects and what is scoped to it add.
+    fn effective_project(&self, project: AppProject) -> AppProject;
+    /// The projects whose rules hold for this one, too.
+    fn global_projects(&self, project: &AppProject) -> Vec<AppProject>;
     async fn create_project(&self, project: &AppProject) -> StoreResult<AppProject>;
     async fn update_project(&self, project: &AppProject) -> StoreResult<AppProject>;
     async fn delete_project(&self, name: &str) -> StoreResult<()>;

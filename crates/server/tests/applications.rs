@@ -384,3 +384,22 @@ async fn fact_80_applications_in_permitted_namespaces_are_served_like_our_own() 
     assert_eq!(world.rest(Method::DELETE, &at(""), None).await.0, 200);
     assert_eq!(names(world.rest(Method::GET, APPS, None).await.1), ["argocd/b"]);
 }
+
+#[tokio::test]
+async fn what_a_global_project_permits_is_permitted() {
+    let world = World::start().await;
+    let project = |name: &str, spec: Value| json!({"project": {"metadata": {"name": name}, "spec": spec}});
+    let narrow = project("p", json!({"sourceRepos": ["https://example.org/*"]}));
+    assert_eq!(world.rest(Method::POST, "/api/v1/projects", Some(narrow)).await.0, 200);
+    let mut wanted = app("a");
+    wanted["spec"]["project"] = "p".into();
+    assert_eq!(world.rest(Method::POST, APPS, Some(wanted.clone())).await.0, 400, "it has no destinations");
+    let wide = project("global", json!({"destinations": [{"server": "*", "namespace": "*"}]}));
+    assert_eq!(world.rest(Method::POST, "/api/v1/projects", Some(wide)).await.0, 200);
+    let (status, created) = world.rest(Method::POST, APPS, Some(wanted)).await;
+    assert_eq!(status, 200, "{created}");
+    let (_, globals) = world.rest(Method::GET, "/api/v1/projects/p/globalprojects", None).await;
+    assert_eq!(globals["items"][0]["metadata"]["name"], "global");
+    let (_, detailed) = world.rest(Method::GET, "/api/v1/projects/p/detailed", None).await;
+    assert_eq!(detailed["globalProjects"][0]["metadata"]["name"], "global", "{detailed}");
+}

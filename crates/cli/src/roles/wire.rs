@@ -75,6 +75,7 @@ impl ControlPlane {
             metrics: self.metrics.clone(),
             workers,
             sharding,
+            wave_delay: None,
             clock: Arc::new(jiff::Timestamp::now),
         }
     }

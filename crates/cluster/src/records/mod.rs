@@ -3,10 +3,12 @@
 //! Main type: [`Records`]. Everything is watched into memory; writes go to the server and come back at once.
 
 mod events;
+mod projects;
 mod settings;
 mod store;
 
 pub use events::{Event, EventTarget, Events};
+pub use projects::Impersonation;
 pub use settings::{RepoSecret, SecretText, Settings, is_in_cluster};
 pub use store::{Record, RecordChange, Store};
 

@@ -20,6 +20,7 @@ use tiphys_api::{
 };
 use tiphys_apimachinery::Object;
 use tiphys_engine::customize::{self, Customizations};
+use tiphys_engine::project::GlobalProject;
 use tiphys_engine::types::{DEFAULT_LABEL_KEY, ExclusionRule, IgnoreStatus, Tracking, TrackingMethod};
 use tiphys_gocompat::yaml;
 use tokio::sync::watch;
@@ -79,6 +80,8 @@ pub struct Settings {
     pub clusters: Vec<ClusterSecret>,
     /// `resource.customizations`, and its split keys.
     pub customizations: Arc<Customizations>,
+    /// `globalProjects`.
+    pub global_projects: Vec<GlobalProject>,
     /// What could not be read, naming object and field.
     pub problems: Vec<String>,
 }
@@ -263,6 +266,9 @@ fn read(config_maps: &Store<Untyped>, secrets: &Store<Untyped>) -> Settings {
     let (customizations, problems) = customize::read(&settings.config, jiff::Timestamp::now);
     settings.customizations = Arc::new(customizations);
     settings.problems.extend(problems);
+    let (globals, problem) = GlobalProject::parse(settings.get("globalProjects"));
+    settings.global_projects = globals;
+    settings.problems.extend(problem);
     // argocd-secret and cluster Secrets decide who may do what: one entry a server.
     settings.clusters.sort_by(|a, b| (&a.server, &a.secret_name).cmp(&(&b.server, &b.secret_name)));
     settings.clusters.dedup_by(|later, first| later.server == first.server);

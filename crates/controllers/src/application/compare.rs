@@ -1,6 +1,7 @@
 //! The comparison of one Application: its manifests, the live objects, the rules; the engine does the rest.
 
 use super::{
+    impersonation,
     pass::Pass,
     refresh::{Level, Refresh},
     sources::{self, Desired, Wanted},
@@ -9,7 +10,7 @@ use super::{
 use std::{collections::BTreeSet, sync::Arc};
 use tiphys_api::{AppProject, Application, operation::SyncOperation};
 use tiphys_apimachinery::{Object, ResourceKey};
-use tiphys_cluster::{clusters::LiveCluster, scripts::aside};
+use tiphys_cluster::{Executor, clusters::LiveCluster, scripts::aside};
 use tiphys_engine::{
     compare::compare,
     marks, spec, track,
@@ -84,7 +85,7 @@ pub async fn with_live(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: &Des
     let judge = |desired, answers: &DryRuns| aside(&customizations, || compare(desired, &live, &rules, &*kinds, previous, answers));
     let mut comparison = judge(desired, &DryRuns::new());
     if let Some(desired) = again.filter(|_| !comparison.unanswered.is_empty()) {
-        let answers = ask(cluster, &comparison).await;
+        let answers = ask(&impersonation::for_diff(pass, cluster)?, &comparison).await;
         comparison = judge(desired, &answers);
     }
     let comparison = Arc::new(comparison);
@@ -93,12 +94,12 @@ pub async fn with_live(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: &Des
 }
 
 /// Asks the API server what an apply would make of each pair that only it can judge.
-async fn ask(cluster: &LiveCluster, comparison: &Comparison) -> DryRuns {
+async fn ask(executor: &Executor, comparison: &Comparison) -> DryRuns {
     let wanted: BTreeSet<&ResourceKey> = comparison.unanswered.iter().collect();
     let pairs: Vec<(&ResourceKey, &Object)> =
         comparison.entries.iter().filter(|e| wanted.contains(&e.key)).filter_map(|e| Some((&e.key, e.desired.as_deref()?))).collect();
     let objects: Vec<&Object> = pairs.iter().map(|(_, object)| *object).collect();
-    let answers = cluster.executor.predict_all(&objects).await;
+    let answers = executor.predict_all(&objects).await;
     pairs.into_iter().map(|(key, _)| key.clone()).zip(answers).collect()
 }
 
@@ -147,10 +148,10 @@ pub fn rules(pass: &Pass<'_>) -> Result<CompareRules, String> {
     let mut rules =
         CompareRules::new(tracking, &app.metadata.namespace, &app.metadata.name, &destination.server, &app.spec.destination.namespace);
     rules.app_uid.clone_from(&app.metadata.uid);
-    rules.dest_name = destination.name;
+    rules.dest_name.clone_from(&destination.name);
     if let Some(project) = pass.controller.project(spec::project_name(app)) {
         let project: &AppProject = &project;
-        rules.project = spec::project_rules(project);
+        rules.project = spec::project_rules_for(project, &destination);
     }
     rules.customizations = settings.customizations.clone();
     rules.ignore_differences = app.spec.ignore_differences.iter().map(Into::into).chain(rules.customizations.ignore_rules()).collect();

@@ -7,6 +7,7 @@ use super::{
     compare,
     delete_hooks::{self, When},
     error::Error,
+    impersonation,
     pass::{Again, Pass},
     refresh::Reason,
     status,
@@ -108,7 +109,8 @@ async fn cascade(pass: &mut Pass<'_>) -> Result<bool, String> {
     if live.is_empty() {
         return Ok(true);
     }
-    release_hooks(&cluster.executor, &live).await?;
+    let executor = impersonation::for_deletion(pass, &cluster)?;
+    release_hooks(&executor, &live).await?;
     let since = pass.app.metadata.deletion_timestamp.map_or(pass.now, |t| t.timestamp());
     let approved = deletion_confirmed(pass.app.metadata.annotations.get(DELETION_APPROVED).map(String::as_str), since);
     let app_options = pass.app.spec.sync_policy.as_ref().map(|p| p.sync_options.clone()).unwrap_or_default();
@@ -125,9 +127,8 @@ async fn cascade(pass: &mut Pass<'_>) -> Result<bool, String> {
     }
     let background = pass.app.metadata.finalizers.iter().any(|f| f == RESOURCES_FINALIZER_BACKGROUND);
     let propagation = if background { "Background" } else { "Foreground" };
-    let executor = &cluster.executor;
     for batch in doomed.chunks(PARALLEL) {
-        let removals: Vec<_> = batch.iter().map(|object| remove(executor, object, propagation)).collect();
+        let removals: Vec<_> = batch.iter().map(|object| remove(&executor, object, propagation)).collect();
         join_all(removals).await.into_iter().collect::<Result<Vec<()>, _>>()?;
     }
     let left = deletable(pass, &cluster).await?;

@@ -4,7 +4,7 @@
 //! their delete policies say. Level-triggered: each call does what may be done now and tells whether that was all.
 
 use super::{
-    compare, delete, operation,
+    compare, delete, impersonation, operation,
     pass::Pass,
     refresh::{Level, Refresh},
     sources::{self, Wanted},
@@ -81,6 +81,7 @@ pub fn align(finalizers: &mut Vec<String>, comparison: &Comparison) {
 pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<bool, String> {
     let doing = |e: String| format!("error executing {} hooks: {e}", when.name());
     let cluster = compare::cluster(pass).await?;
+    let executor = impersonation::for_deletion(pass, &cluster)?;
     let comparison = desired(pass, &cluster).await.map_err(doing)?;
     let running = live(&cluster, &comparison.rules, when).await?;
     let mut created = false;
@@ -91,10 +92,10 @@ pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<bool, String> {
         }
         let namespaced = cluster.cache.kinds().is_namespaced(&object.gvk().group_kind()).unwrap_or(true);
         operation::permitted(&comparison, &object, namespaced).map_err(doing)?;
-        match cluster.executor.create(&object).await {
+        match executor.create(&object).await {
             Ok(_) => created = true,
             // Somebody else's object of that name is not ours to wait for.
-            Err(e) if e.is_already_exists() => tracing::warn!(app = %pass.key, hook = %object.key(), "it exists already, skipping"),
+            Err(e) if e.is_already_exists() => tracing::warn!(hook = %object.key(), "it exists already, skipping"),
             Err(e) => return Err(doing(format!("{}: {e}", object.key()))),
         }
     }
@@ -107,7 +108,7 @@ pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<bool, String> {
         waiting |= health == HealthStatus::Progressing;
         if health == HealthStatus::Degraded {
             failed.push(format!("{}/{}", object.namespace(), object.name()));
-            delete::remove(&cluster.executor, object, "Background").await?;
+            delete::remove(&executor, object, "Background").await?;
         }
     }
     match failed.is_empty() {
@@ -119,6 +120,7 @@ pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<bool, String> {
 /// Removes the hooks whose delete policies say so. True when there are none left to be removed.
 pub async fn cleanup(pass: &mut Pass<'_>, when: When) -> Result<bool, String> {
     let cluster = compare::cluster(pass).await?;
+    let executor = impersonation::for_deletion(pass, &cluster)?;
     let rules = compare::rules(pass)?;
     let hooks = live(&cluster, &rules, when).await?;
     let worst = hooks.iter().map(|o| health_of(o, &rules)).max().unwrap_or(HealthStatus::Healthy);
@@ -131,7 +133,7 @@ pub async fn cleanup(pass: &mut Pass<'_>, when: When) -> Result<bool, String> {
         });
         left |= doomed;
         if doomed && object.deletion_timestamp().is_none() {
-            delete::remove(&cluster.executor, object, "Background").await?;
+            delete::remove(&executor, object, "Background").await?;
         }
     }
     Ok(!left)

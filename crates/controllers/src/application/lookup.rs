@@ -9,7 +9,7 @@ use tiphys_repo::RepoAccess;
 
 impl Controller {
     pub fn project(&self, name: &str) -> Option<Arc<AppProject>> {
-        self.records.projects.get(&self.records.namespace, name)?.value().ok()
+        self.records.project(name)
     }
 
     /// The project of an Application, or why there is none, in Argo CD's words.
@@ -32,7 +32,8 @@ impl Controller {
 /// The clusters an Application may name.
 pub(crate) fn destinations(settings: &Settings) -> Vec<spec::Destination> {
     let own = settings.in_cluster_enabled().then(spec::in_cluster);
-    let others = settings.clusters.iter().map(|c| spec::Destination { server: c.server.clone(), name: c.name.clone() });
+    let others =
+        settings.clusters.iter().map(|c| spec::Destination { server: c.server.clone(), name: c.name.clone(), project: c.project.clone() });
     others.chain(own.filter(|own| !settings.clusters.iter().any(|c| c.server == own.server))).collect()
 }
 

@@ -9,6 +9,7 @@ mod delete;
 mod delete_hooks;
 mod ending;
 mod error;
+mod impersonation;
 mod lookup;
 mod operation;
 mod pass;
@@ -58,6 +59,7 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 /// Live objects change in bursts; one look is enough for a burst.
 const SETTLE: Duration = Duration::from_millis(10);
@@ -81,6 +83,8 @@ pub struct Dependencies {
     pub metrics: Metrics,
     /// `None`: there is no other replica.
     pub sharding: Option<Sharding>,
+    /// Seconds between waves; `None`: what the settings say.
+    pub wave_delay: Option<u32>,
     pub clock: Clock,
 }
 
@@ -94,6 +98,7 @@ pub struct Controller {
     metrics: Metrics,
     shards: Option<Shards>,
     events: Events,
+    wave_delay: Option<u32>,
     clock: Clock,
     queue: Queue<AppKey, Reason>,
     memos: Mutex<HashMap<AppKey, Memo>>,
@@ -142,11 +147,12 @@ impl Memo {
 /// Runs until cancelled; what is in hand is finished first, then leases are given back.
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     let workers = dependencies.workers.max(1);
-    let Dependencies { records, clusters, repos, repo_server, states, metrics, sharding, clock, .. } = dependencies;
+    let Dependencies { records, clusters, repos, repo_server, states, metrics, sharding, wave_delay, clock, .. } = dependencies;
     let shards = sharding.map(|sharding| Shards::new(sharding, &records));
     let events = records.events("argocd-application-controller");
     let (queue, memos) = (Queue::default(), Mutex::default());
-    let controller = Arc::new(Controller { records, clusters, repos, repo_server, states, metrics, shards, events, clock, queue, memos });
+    let controller =
+        Arc::new(Controller { records, clusters, repos, repo_server, states, metrics, shards, events, wave_delay, clock, queue, memos });
     let mut tasks = JoinSet::new();
     for feed in [Feed::Applications, Feed::Projects, Feed::Clusters, Feed::Settings, Feed::Shards] {
         let (controller, shutdown) = (controller.clone(), shutdown.clone());
@@ -278,6 +284,9 @@ impl Controller {
             self.leave(key);
             return;
         };
+        // Every line of its log says of which Application.
+        let project = record.object.str_at("/spec/project");
+        let span = tracing::error_span!("look", application = key.name, "app-namespace" = key.namespace, project);
         let mut memo = self.memos().remove(key).unwrap_or_default();
         let failures = memo.failures;
         // Boxed: a look is large, and what is put around it would have it on the stack again and again.
@@ -287,7 +296,7 @@ impl Controller {
                 Err(e) => Err(e),
             }
         });
-        let pass = quarantine::contain(self, key, pass);
+        let pass = quarantine::contain(self, key, pass).instrument(span.clone());
         let result = match fence.clone() {
             Some(fence) => fence.scope(pass).await,
             None => pass.await,
@@ -314,7 +323,7 @@ impl Controller {
                 memo.failures += 1;
                 let pause = if e.is_conflict() && memo.failures < 5 { SETTLE } else { pause(memo.failures) };
                 if !e.is_conflict() {
-                    tracing::warn!(app = %key, error = %e, "a look at the Application failed; trying again in {pause:?}");
+                    tracing::warn!(parent: &span, error = %e, "a look at the Application failed; trying again in {pause:?}");
                 }
                 self.queue.add_after(key.clone(), reason, pause);
             }

@@ -7,6 +7,7 @@ use super::{
     compare,
     ending::{TIMED_OUT, finish},
     error::Error,
+    impersonation,
     pass::{Again, Pass, soonest},
     refresh::{Level, Reason, Refresh},
     results::{from_wire, to_wire},
@@ -23,7 +24,7 @@ use tiphys_api::{
     operation::{OperationState, SyncOperation, SyncOperationResult},
 };
 use tiphys_apimachinery::Object;
-use tiphys_cluster::{clusters::LiveCluster, scripts::aside};
+use tiphys_cluster::{Executor, clusters::LiveCluster, scripts::aside};
 use tiphys_engine::{
     customize::Customizations,
     health, permit,
@@ -40,6 +41,7 @@ pub struct Running {
     plan: SyncPlan,
     progress: Progress,
     cluster: Arc<LiveCluster>,
+    executor: Executor,
     customizations: Arc<Customizations>,
 }
 
@@ -244,13 +246,14 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
     if let Some(shared) = shared.filter(|_| request.options.fail_on_shared_resource) {
         return Err(Failure { phase: OperationPhase::Failed, message: format!("Shared resource found: {}", shared.message) });
     }
+    let executor = impersonation::for_sync(pass, &cluster).map_err(Failure::error)?;
     let kinds = cluster.cache.kinds();
     let plan = sync::plan_with(&comparison, &request, &*kinds, &|object, namespaced| permitted(&comparison, object, namespaced));
     let results = pass.app.status.operation_state.as_ref().and_then(|s| s.sync_result.as_ref()).map(|r| r.resources.as_slice());
     let results = results.unwrap_or_default().iter().map(from_wire).collect();
     let annotation = pass.before.metadata.annotations.get(PROGRESS_ANNOTATION).map(String::as_str);
     let progress = Progress::from_annotation(results, annotation, id);
-    Ok(Running { request, plan, progress, cluster, customizations: comparison.rules.customizations.clone() })
+    Ok(Running { request, plan, progress, cluster, executor, customizations: comparison.rules.customizations.clone() })
 }
 
 pub(super) fn permitted(comparison: &Comparison, object: &Object, namespaced: bool) -> Result<(), String> {
@@ -300,7 +303,7 @@ fn request(pass: &Pass<'_>, operation: &SyncOperation, revision: &str, id: &str)
         options: sync::SyncOptions::parse(&operation.sync_options),
         dest_namespace: pass.app.spec.destination.namespace.clone(),
         namespace_metadata: metadata.map(|m| sync::NamespaceMetadata { labels: m.labels.clone(), annotations: m.annotations.clone() }),
-        wave_delay_secs: timeouts::wave_delay(&pass.controller.records.settings()),
+        wave_delay_secs: timeouts::wave_delay(pass.controller.wave_delay, &pass.controller.records.settings()),
         wave_timeout_secs: 0,
         superseded_by: None,
         terminate: false,
@@ -329,7 +332,7 @@ async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Erro
             return Ok(Some((Reason::LOOK, wait)));
         }
         for (start, effects) in decision.batches() {
-            let outcomes = running.cluster.executor.run_batch(start, effects).await;
+            let outcomes = running.executor.run_batch(start, effects).await;
             let progress = std::mem::take(&mut running.progress);
             let health = |live: &Object| health::of_with(live, &running.customizations);
             let now = pass.controller.now();

@@ -90,6 +90,7 @@ impl<'a> Pass<'a> {
             let began = Instant::now();
             self.refresh(&refresh).await?;
             self.controller.metrics.reconciled(&self.key.namespace, &self.server(), began.elapsed());
+            tracing::info!(time_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX), "Reconciliation completed");
             if !operating {
                 again = self.auto_sync();
             }
@@ -113,7 +114,7 @@ impl<'a> Pass<'a> {
 
     /// Checks the specification, compares, and writes the verdict into the status. An error of Git or cluster is a condition, not an `Err`.
     pub async fn refresh(&mut self, refresh: &Refresh) -> Result<(), Error> {
-        tracing::debug!(app = %self.key, level = ?refresh.level, hard = refresh.hard, why = %refresh.why, "refreshing");
+        tracing::info!(hard = refresh.hard, "Refreshing app status ({}), level ({})", refresh.why, refresh.level as u8);
         if self.app.metadata.annotations.contains_key(constants::REFRESH) {
             self.app.metadata.annotations.remove(constants::REFRESH);
             self.annotations.push((constants::REFRESH, None));
@@ -313,9 +314,11 @@ impl<'a> Pass<'a> {
 
     /// Records a Kubernetes Event about the Application.
     pub fn event(&self, warning: bool, reason: &'static str, message: String) {
-        tracing::info!(app = %self.key, reason, "{message}");
-        let target = EventTarget::of(&self.record.object);
         let destination = &self.app.spec.destination;
+        let (server, namespace) = (&destination.server, &destination.namespace);
+        let type_ = if warning { "Warning" } else { "Normal" };
+        tracing::info!(reason, "type" = type_, "dest-server" = server, "dest-namespace" = namespace, "{message}");
+        let target = EventTarget::of(&self.record.object);
         let event = Event::new(target, reason, message)
             .warning(warning)
             .annotation("dest-server", &destination.server)

@@ -14,11 +14,11 @@ pub async fn contain<T>(controller: &Controller, key: &AppKey, look: impl Future
         Err(panic) => panic,
     };
     let text = words(panic.as_ref());
-    tracing::error!(app = %key, panic = text, "a look at the Application panicked; it is looked at again later");
+    tracing::error!(panic = text, "a look at the Application panicked; it is looked at again later");
     // What is broken may break this, too.
     let told = AssertUnwindSafe(tell(controller, key, &text)).catch_unwind().await;
     if !matches!(told, Ok(Ok(()))) {
-        tracing::error!(app = %key, "and its operation could not be ended");
+        tracing::error!("and its operation could not be ended");
     }
     None
 }

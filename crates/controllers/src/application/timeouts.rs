@@ -82,9 +82,10 @@ fn word<T>(settings: &Settings, key: &str, parse: impl Fn(&str) -> Option<T>) ->
     value
 }
 
-/// The pause after each wave. Argo CD waits two seconds; here readiness decides, unless somebody asks for a pause.
-pub fn wave_delay(settings: &Settings) -> u32 {
-    seconds(settings, "controller.sync.wave.delay.seconds").unwrap_or(0)
+/// The pause after each wave: what the process was told, else what the settings say. Argo CD waits two seconds; here readiness decides,
+/// unless somebody asks for a pause.
+pub fn wave_delay(told: Option<u32>, settings: &Settings) -> u32 {
+    told.or_else(|| seconds(settings, "controller.sync.wave.delay.seconds")).unwrap_or(0)
 }
 
 /// How self-healing slows down.
@@ -103,13 +104,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn fact_72_waves_pause_only_as_long_as_somebody_asks() {
+        let mut settings = Settings::default();
+        assert_eq!((wave_delay(None, &settings), wave_delay(Some(3), &settings)), (0, 3));
+        settings.params.insert("controller.sync.wave.delay.seconds".into(), "2".into());
+        assert_eq!((wave_delay(None, &settings), wave_delay(Some(3), &settings), wave_delay(Some(0), &settings)), (2, 3, 0));
+    }
+
+    #[test]
     fn parameters_of_the_controller() {
         let mut settings = Settings::default();
-        assert_eq!((limits(&settings, &[]), wave_delay(&settings), self_heal(&settings).factor), (Ok(Timeouts::default()), 0, 3));
+        assert_eq!((limits(&settings, &[]), self_heal(&settings).factor), (Ok(Timeouts::default()), 3));
         assert_eq!(supersede(&settings, &[]), Ok(false));
         for (key, value) in [
             ("controller.sync.timeout.seconds", "90"),
-            ("controller.sync.wave.delay.seconds", "2"),
             ("tiphys.controller.sync.wave.timeout.seconds", "30"),
             ("tiphys.controller.sync.on.timeout", "retry"),
             ("tiphys.controller.sync.supersede", "true"),
@@ -120,7 +128,7 @@ mod tests {
             settings.params.insert(key.into(), value.into());
         }
         let expected = Timeouts { wave_secs: 30, sync_secs: 90, then: OnTimeout::Retry };
-        assert_eq!((limits(&settings, &[]), wave_delay(&settings)), (Ok(expected), 2));
+        assert_eq!(limits(&settings, &[]), Ok(expected));
         assert_eq!(limits(&settings, &["OnTimeout=fail".into()]), Ok(Timeouts { then: OnTimeout::Fail, ..expected }));
         assert_eq!((supersede(&settings, &[]), supersede(&settings, &["Supersede=false".into()])), (Ok(true), Ok(false)));
         settings.params.insert("tiphys.controller.sync.on.timeout".into(), "perhaps".into());

@@ -241,6 +241,7 @@ impl Process {
             workers: 8,
             metrics: Default::default(),
             sharding: None,
+            wave_delay: None,
             clock: self.clock,
         };
         application::run(dependencies, self.stop).await;

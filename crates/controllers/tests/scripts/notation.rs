@@ -40,6 +40,7 @@ const KINDS: &[Known] = &[
     known("cronjob", "batch/v1", "CronJob", |_| json!({"spec": {"schedule": "0 0 1 1 *", "jobTemplate": job()}})),
     known("pdb", "policy/v1", "PodDisruptionBudget", |n| json!({"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": n}}}})),
     known("role", "rbac.authorization.k8s.io/v1", "Role", |_| json!({"rules": []})),
+    known("rolebinding", "rbac.authorization.k8s.io/v1", "RoleBinding", binding),
     known("clusterrole", "rbac.authorization.k8s.io/v1", "ClusterRole", |_| json!({"rules": []})),
     known("crd", "apiextensions.k8s.io/v1", "CustomResourceDefinition", definition),
     known("application", "argoproj.io/v1alpha1", "Application", application),
@@ -55,6 +56,12 @@ fn workload(name: &str, spec: Value) -> Value {
     let mut object = json!({"spec": {"selector": {"matchLabels": labels}, "template": template}});
     merge(&mut object["spec"], spec);
     object
+}
+
+/// Gives a cluster's role of its name to the service account `deployer`.
+fn binding(name: &str) -> Value {
+    json!({"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "$NS"}]})
 }
 
 fn job() -> Value {

@@ -22,7 +22,8 @@ use tiphys_apimachinery::{Gvk, Object};
 use tiphys_cluster::{
     AppKey, AppStates, Kind, Records,
     clusters::{Clusters, LiveCluster},
-    request::{Call, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, encode, push_query},
+    records::Impersonation,
+    request::{Call, IMPERSONATE_USER, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, encode, push_query},
 };
 use tiphys_engine::spec::{self, Destination};
 
@@ -43,7 +44,8 @@ impl ClusterLive {
     /// All destinations, the control plane's own cluster first.
     fn destinations(&self) -> Vec<Destination> {
         let settings = self.records.settings();
-        let named = settings.clusters.iter().map(|c| Destination { server: c.server.clone(), name: c.name.clone() });
+        let named =
+            settings.clusters.iter().map(|c| Destination { server: c.server.clone(), name: c.name.clone(), project: c.project.clone() });
         let own = spec::in_cluster();
         let implicit = settings.in_cluster_enabled() && !settings.clusters.iter().any(|c| c.server == own.server);
         implicit.then_some(own).into_iter().chain(named).collect()
@@ -55,10 +57,38 @@ impl ClusterLive {
         opened.map_err(|why| ApiError::new(Code::Unavailable, why).context("error getting application cluster config"))
     }
 
-    async fn located(&self, app: &Application, object: &LiveRef) -> Result<(Arc<LiveCluster>, Arc<Kind>), ApiError> {
+    /// The Application's cluster, to be asked in the name that its project gives it.
+    async fn hand(&self, app: &Application) -> Result<Hand, ApiError> {
         let cluster = self.cluster_of(app).await?;
-        let kind = cluster.cache.discovery().resolve(&gvk(object)).await?;
-        Ok((cluster, kind))
+        let project = spec::project_name(app);
+        let project = self.records.project(project).ok_or_else(|| ApiError::invalid(format!("there is no project {project:?}")))?;
+        let user = self.records.impersonated(app, &project, &cluster.destination.server).map_err(|e| {
+            let why = match e {
+                Impersonation::Underivable(why) => format!("error deriving service account to impersonate: {why}"),
+                missing => missing.to_string(),
+            };
+            ApiError::plain(why).context("error getting application cluster config")
+        })?;
+        Ok(Hand { cluster, user: user.map(Into::into) })
+    }
+
+    async fn located(&self, app: &Application, object: &LiveRef) -> Result<(Hand, Arc<Kind>), ApiError> {
+        let hand = self.hand(app).await?;
+        let kind = hand.cluster.cache.discovery().resolve(&gvk(object)).await?;
+        Ok((hand, kind))
+    }
+}
+
+/// A cluster, and in whose name it is asked; our own when that is empty.
+struct Hand {
+    cluster: Arc<LiveCluster>,
+    user: Option<Arc<str>>,
+}
+
+impl Hand {
+    async fn json(&self, mut call: Call) -> Result<Value, tiphys_cluster::Error> {
+        call.impersonate.clone_from(&self.user);
+        self.cluster.cache.discovery().cluster().http().json(&call).await
     }
 }
 
@@ -99,14 +129,19 @@ impl Live for ClusterLive {
     }
 
     async fn get(&self, app: &Application, object: &LiveRef) -> Result<Value, ApiError> {
-        let cluster = self.cluster_of(app).await?;
-        let found = cluster.cache.get_as(&gvk(object), &object.namespace, &object.name).await?;
+        let hand = self.hand(app).await?;
+        if hand.user.is_some() {
+            // What the cache knows, that user may not be allowed to see.
+            let kind = hand.cluster.cache.discovery().resolve(&gvk(object)).await?;
+            return Ok(hand.json(Call::get(kind.object_path(&object.namespace, &object.name))).await?);
+        }
+        let found = hand.cluster.cache.get_as(&gvk(object), &object.namespace, &object.name).await?;
         let absent = || ApiError::not_found(format!("{} {:?} not found", object.kind, object.name));
         found.map(tiphys_apimachinery::Object::into_value).ok_or_else(absent)
     }
 
     async fn delete(&self, app: &Application, object: &LiveRef, how: Propagation) -> Result<(), ApiError> {
-        let (cluster, kind) = self.located(app, object).await?;
+        let (hand, kind) = self.located(app, object).await?;
         let (policy, grace) = match how {
             Propagation::Foreground => ("Foreground", None),
             Propagation::Background => ("Background", None),
@@ -118,7 +153,7 @@ impl Live for ClusterLive {
             options["gracePeriodSeconds"] = seconds.into();
         }
         let call = Call::new(Method::DELETE, kind.object_path(&object.namespace, &object.name)).with_body(JSON, options.to_string());
-        cluster.cache.discovery().cluster().http().send(&call).await?;
+        hand.json(call).await?;
         Ok(())
     }
 
@@ -129,16 +164,16 @@ impl Live for ClusterLive {
             STRATEGIC_MERGE_PATCH => STRATEGIC_MERGE_PATCH,
             other => return Err(ApiError::invalid(format!("Patch type '{other}' is not supported"))),
         };
-        let (cluster, kind) = self.located(app, object).await?;
+        let (hand, kind) = self.located(app, object).await?;
         let call = Call::new(Method::PATCH, kind.object_path(&object.namespace, &object.name)).with_body(content_type, patch.to_owned());
-        Ok(cluster.cache.discovery().cluster().http().json(&call).await?)
+        Ok(hand.json(call).await?)
     }
 
     async fn patch_status(&self, app: &Application, object: &LiveRef, patch: &Value) -> Result<bool, ApiError> {
-        let (cluster, kind) = self.located(app, object).await?;
+        let (hand, kind) = self.located(app, object).await?;
         let path = format!("{}/status", kind.object_path(&object.namespace, &object.name));
         let call = Call::new(Method::PATCH, path).with_body(MERGE_PATCH, patch.to_string());
-        match cluster.cache.discovery().cluster().http().json::<Value>(&call).await {
+        match hand.json(call).await {
             Ok(_) => Ok(true),
             Err(error) if error.is_not_found() => Ok(false),
             Err(error) => Err(error.into()),
@@ -147,17 +182,17 @@ impl Live for ClusterLive {
 
     async fn create(&self, app: &Application, object: &Value, dry_run: bool) -> Result<(), ApiError> {
         let new = Object::from_value(object.clone()).map_err(|e| ApiError::invalid(e.to_string()))?;
-        let cluster = self.cluster_of(app).await?;
-        let kind = cluster.cache.discovery().resolve(&new.gvk()).await?;
+        let hand = self.hand(app).await?;
+        let kind = hand.cluster.cache.discovery().resolve(&new.gvk()).await?;
         let call = Call::new(Method::POST, kind.collection_path(new.namespace())).with_body(JSON, object.to_string());
         let call = if dry_run { call.query("dryRun", "All") } else { call };
-        cluster.cache.discovery().cluster().http().send(&call).await?;
+        hand.json(call).await?;
         Ok(())
     }
 
     async fn events(&self, app: &Application, namespace: &str, field_selector: &str) -> Result<EventList, ApiError> {
-        let cluster = self.cluster_of(app).await?;
-        super::events(cluster.cache.discovery().cluster(), namespace, field_selector).await
+        let hand = self.hand(app).await?;
+        super::events(hand.cluster.cache.discovery().cluster(), hand.user, namespace, field_selector).await
     }
 
     async fn logs(
@@ -166,7 +201,7 @@ impl Live for ClusterLive {
         pod: &LiveRef,
         options: &LogOptions,
     ) -> Result<BoxStream<'static, Result<LogEntry, ApiError>>, ApiError> {
-        let cluster = self.cluster_of(app).await?;
+        let hand = self.hand(app).await?;
         let mut query = String::from("timestamps=true");
         let text = |flag: bool| if flag { "true".to_owned() } else { String::new() };
         let number = |n: Option<i64>| n.map(|n| n.to_string()).unwrap_or_default();
@@ -182,9 +217,14 @@ impl Live for ClusterLive {
             }
         }
         let path = format!("/api/v1/namespaces/{}/pods/{}/log?{query}", encode(&pod.namespace), encode(&pod.name));
-        let request = Request::get(path).body(kube::client::Body::empty()).map_err(|e| ApiError::internal(e.to_string()))?;
+        let request = hand
+            .user
+            .iter()
+            .fold(Request::get(path), |r, user| r.header(IMPERSONATE_USER, &**user))
+            .body(kube::client::Body::empty())
+            .map_err(|e| ApiError::internal(e.to_string()))?;
         let failed = |e: &dyn std::fmt::Display| ApiError::new(Code::Unavailable, format!("cannot read the log of {}: {e}", pod.name));
-        let response = cluster.cache.discovery().cluster().client().send(request).await.map_err(|e| failed(&e))?;
+        let response = hand.cluster.cache.discovery().cluster().client().send(request).await.map_err(|e| failed(&e))?;
         let (status, body) = (response.status(), response.into_body());
         if !status.is_success() {
             let bytes = body.collect().await.map_err(|e| failed(&e))?.to_bytes();

@@ -10,6 +10,7 @@ pub use sources::GitSources;
 
 use crate::{ApiError, Code};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tiphys_api::rpc::events::EventList;
 use tiphys_cluster::{
     Cluster,
@@ -34,11 +35,12 @@ impl From<tiphys_cluster::Error> for ApiError {
     }
 }
 
-/// Events of a namespace, as the API server has them.
-async fn events(cluster: &Cluster, namespace: &str, field_selector: &str) -> Result<EventList, ApiError> {
+/// Events of a namespace, as the API server has them for this user, or for us.
+async fn events(cluster: &Cluster, user: Option<Arc<str>>, namespace: &str, field_selector: &str) -> Result<EventList, ApiError> {
     // Events of what has no namespace are in this one.
     let namespace = if namespace.is_empty() { "default" } else { namespace };
-    let call = Call::get(format!("/api/v1/namespaces/{}/events", encode(namespace))).query("fieldSelector", field_selector);
+    let mut call = Call::get(format!("/api/v1/namespaces/{}/events", encode(namespace))).query("fieldSelector", field_selector);
+    call.impersonate = user;
     let mut list: Value = cluster.http().json(&call).await?;
     // A client asks for what has happened, not for how it was written down.
     for item in list["items"].as_array_mut().into_iter().flatten() {

@@ -189,6 +189,14 @@ impl Store for RecordStore {
         }
     }
 
+    fn effective_project(&self, project: AppProject) -> AppProject {
+        AppProject::clone(&self.records.effective(&Arc::new(project)))
+    }
+
+    fn global_projects(&self, project: &AppProject) -> Vec<AppProject> {
+        self.records.global_projects(project).iter().map(|p| AppProject::clone(p).bare()).collect()
+    }
+
     async fn create_project(&self, project: &AppProject) -> StoreResult<AppProject> {
         typed(&*self.records.projects.create(&object(project, &self.records.namespace)?).await?)
     }
@@ -258,6 +266,6 @@ impl Store for RecordStore {
     }
 
     async fn events(&self, namespace: &str, field_selector: &str) -> StoreResult<EventList> {
-        super::events(self.cluster(), namespace, field_selector).await.map_err(|e| StoreError::Unavailable(e.message))
+        super::events(self.cluster(), None, namespace, field_selector).await.map_err(|e| StoreError::Unavailable(e.message))
     }
 }

@@ -46,18 +46,18 @@ pub async fn detailed(state: Arc<State>, _: Caller, q: ProjectQuery) -> Result<D
     let scoped = |owner: &str| owner == q.name;
     let repositories = repository::stored(&state).await?.into_iter().filter(|r| scoped(&r.project)).map(repository::sanitized).collect();
     let clusters = state.live.clusters().await?.into_iter().filter(|c| scoped(&c.project)).collect();
-    Ok(DetailedProjectsResponse { global_projects: Vec::new(), project: Some(project), repositories, clusters })
+    Ok(DetailedProjectsResponse { global_projects: state.store.global_projects(&project), project: Some(project), repositories, clusters })
 }
 
-/// There are no global projects yet.
+/// The projects whose rules hold for this one, too.
 pub async fn globals(state: Arc<State>, _: Caller, q: ProjectQuery) -> Result<GlobalProjectsResponse, ApiError> {
-    state.store.get_project(&q.name).await?;
-    Ok(GlobalProjectsResponse::default())
+    let project = state.store.get_project(&q.name).await?;
+    Ok(GlobalProjectsResponse { items: state.store.global_projects(&project) })
 }
 
 /// The windows that are open now.
 pub async fn windows(state: Arc<State>, _: Caller, q: SyncWindowsQuery) -> Result<SyncWindowsResponse, ApiError> {
-    let project = state.store.get_project(&q.name).await?;
+    let project = state.store.effective_project(state.store.get_project(&q.name).await?);
     let open = Windows(project.spec.sync_windows.iter().collect()).active(Timestamp::now()).map_err(ApiError::invalid)?;
     Ok(SyncWindowsResponse { windows: open.into_iter().cloned().collect() })
 }
@@ -103,7 +103,8 @@ pub async fn update(state: Arc<State>, caller: Caller, q: ProjectUpdateRequest) 
     let project = q.project.ok_or_else(|| ApiError::invalid("missing payload 'project' in request"))?;
     validate(&project)?;
     let before = state.store.get_project(&project.metadata.name).await?;
-    still_permitted(&state.index, &before, &project)?;
+    let all = |project: &AppProject| state.store.effective_project(project.clone());
+    still_permitted(&state.index, &all(&before), &all(&project))?;
     let updated = state.store.update_project(&project).await?;
     record(&state, &caller, &updated, "ResourceUpdated", "updated project").await;
     Ok(updated)

@@ -15,6 +15,7 @@ use tiphys_api::{
     rpc::{application::LogEntry, events::EventList, repository::RepoAppDetailsResponse},
 };
 use tiphys_apimachinery::patch::json_merge;
+use tiphys_engine::project;
 use tiphys_server::{
     ApiError,
     ports::{
@@ -144,6 +145,16 @@ impl Store for FakeStore {
 
     async fn get_project(&self, name: &str) -> StoreResult<AppProject> {
         self.lock().projects.get(name).cloned().ok_or_else(|| StoreError::NotFound(format!("appprojects.argoproj.io {name:?} not found")))
+    }
+
+    fn effective_project(&self, project: AppProject) -> AppProject {
+        let globals: Vec<_> = self.global_projects(&project).into_iter().map(Arc::new).collect();
+        AppProject::clone(&project::effective(&Arc::new(project), &globals, Default::default()))
+    }
+
+    /// The one that is called `global`, if there is one.
+    fn global_projects(&self, project: &AppProject) -> Vec<AppProject> {
+        self.lock().projects.get("global").filter(|g| g.metadata.name != project.metadata.name).cloned().into_iter().collect()
     }
 
     async fn create_project(&self, project: &AppProject) -> StoreResult<AppProject> {

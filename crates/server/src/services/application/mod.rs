@@ -62,7 +62,7 @@ pub(crate) async fn project_of(state: &State, app: &Application) -> Result<AppPr
         placed.metadata.namespace.clone_from(&state.options.namespace);
     }
     match spec::project_condition(&placed, Some(&project), &state.options.namespace) {
-        None => Ok(project),
+        None => Ok(state.store.effective_project(project)),
         Some(_) => Err(vague()),
     }
 }

@@ -20,7 +20,7 @@ pub async fn validate_and_normalize(state: &State, app: &mut Application, projec
         return Err(ApiError::plain(format!("application {name} has duplicate source name: {}", twice.name)));
     }
     let clusters: Vec<Destination> =
-        state.live.clusters().await?.into_iter().map(|c| Destination { server: c.server, name: c.name }).collect();
+        state.live.clusters().await?.into_iter().map(|c| Destination { server: c.server, name: c.name, project: c.project }).collect();
     spec::destination(&app.spec.destination, &clusters)
         .map_err(|why| ApiError::invalid(format!("application destination spec for {name} is invalid: {why}")))?;
     let refuse = |conditions: Vec<Condition>| {

@@ -1,0 +1,50 @@
+//! In whose name an Application's cluster is written to: a service account that its project names for the destination, where
+//! `application.sync.impersonation.enabled` asks for one. Main functions: [`for_sync`], [`for_diff`] and [`for_deletion`], which differ in
+//! what they do without one.
+
+use super::pass::Pass;
+use crate::metrics::Request;
+use std::sync::Arc;
+use tiphys_cluster::{Executor, clusters::LiveCluster, records::Impersonation};
+use tiphys_engine::spec;
+
+/// Its requests are counted.
+fn executor(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, Impersonation> {
+    let own = counted(pass, cluster);
+    let Ok(project) = pass.controller.project_of(&pass.app) else { return Ok(own) };
+    let user = pass.controller.records.impersonated(&pass.app, &project, &cluster.destination.server)?;
+    Ok(user.map_or(own.clone(), |user| own.as_user(&user)))
+}
+
+fn counted(pass: &Pass<'_>, cluster: &LiveCluster) -> Executor {
+    let (metrics, app) = (pass.controller.metrics.clone(), pass.key.clone());
+    let (project, server) = (spec::project_name(&pass.app).to_owned(), cluster.destination.server.clone());
+    cluster.executor.witnessed(Arc::new(move |call, code| metrics.requested(&app, &project, &server, Request::of(call, code))))
+}
+
+/// The hand of a sync; the error is its message.
+pub fn for_sync(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, String> {
+    executor(pass, cluster).map_err(|e| match e {
+        Impersonation::Underivable(why) => format!("failed to derive service account to impersonate: {why}"),
+        missing => missing.to_string(),
+    })
+}
+
+/// The hand that asks what an apply would make of an object: the same as that of a sync.
+pub fn for_diff(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, String> {
+    executor(pass, cluster).map_err(|e| match e {
+        Impersonation::Underivable(why) => format!("error deriving service account to impersonate: {why}"),
+        missing => missing.to_string(),
+    })
+}
+
+/// The hand that deletes: our own where there is no service account, or the Application could never go.
+pub fn for_deletion(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, String> {
+    match executor(pass, cluster) {
+        Err(Impersonation::Underivable(why)) => {
+            Err(format!("cannot apply impersonation: error deriving service account to impersonate: {why}"))
+        }
+        Err(Impersonation::Missing { .. }) => Ok(counted(pass, cluster)),
+        Ok(executor) => Ok(executor),
+    }
+}
