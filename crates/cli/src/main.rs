@@ -7,6 +7,8 @@ mod commands;
 mod output;
 mod roles;
 
+use roles::logs::Logs;
+
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
 use std::{env, process::ExitCode};
 
@@ -18,9 +20,9 @@ struct Cli<C: Subcommand = Command> {
     command: C,
     #[command(flatten)]
     connect: client::ConnectArgs,
-    /// Log level: error, warn, info, debug or trace
-    #[arg(long, global = true, env = "TIPHYS_LOG", default_value = "warn")]
-    loglevel: String,
+    /// Log level: error, warn, info, debug or trace [default: warn; of control-plane: controller.log.level of argocd-cmd-params-cm, or info]
+    #[arg(long, global = true, env = "TIPHYS_LOG")]
+    loglevel: Option<String>,
 }
 
 #[derive(Subcommand)]
@@ -68,13 +70,17 @@ fn main() -> ExitCode {
     }
 }
 
-fn start(cli: Cli) -> ExitCode {
-    let filter = tracing_subscriber::EnvFilter::try_new(&cli.loglevel).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+/// What whoever sits at a terminal is told.
+fn log_plainly(level: Option<&str>) {
+    let filter = tracing_subscriber::EnvFilter::try_new(level.unwrap_or("warn"));
     tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn")))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .init();
+}
+
+fn start(cli: Cli) -> ExitCode {
     // One provider for every TLS connection of the process; it fails only when one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -85,9 +91,19 @@ fn start(cli: Cli) -> ExitCode {
         }
     };
     let result = match cli.command {
-        Command::Up(args) => runtime.block_on(roles::up::run(*args)),
-        Command::ControlPlane(args) => runtime.block_on(roles::control_plane::run(*args)),
+        Command::Up(args) => {
+            match cli.connect.log_format() {
+                Some(format) => drop(Logs::start(Some(format), Some(cli.loglevel.unwrap_or_else(|| "warn".to_owned())))),
+                None => log_plainly(cli.loglevel.as_deref()),
+            }
+            runtime.block_on(roles::up::run(*args))
+        }
+        Command::ControlPlane(args) => {
+            let logs = Logs::start(cli.connect.log_format(), cli.loglevel);
+            runtime.block_on(roles::control_plane::run(*args, logs))
+        }
         Command::Client(command) => {
+            log_plainly(cli.loglevel.as_deref());
             return ended(runtime.block_on(commands::run(command, &cli.connect, program::<Command>)));
         }
     };

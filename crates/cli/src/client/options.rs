@@ -50,7 +50,7 @@ pub struct ConnectArgs {
     /// Ask before logging out or removing something
     #[arg(long, global = true)]
     prompts_enabled: Option<bool>,
-    /// Format of messages: json or text
+    /// Format of messages and of a role's log: json or text
     #[arg(long, global = true, value_name = "FORMAT")]
     logformat: Option<String>,
 }
@@ -146,9 +146,9 @@ impl ConnectArgs {
         Ok(chosen.unwrap_or_else(|| default_folder().join("config")))
     }
 
-    pub fn log_format(&self) -> String {
+    pub fn log_format(&self) -> Option<String> {
         let default = || Self::defaults().ok().and_then(|d| d.text("logformat"));
-        self.logformat.clone().or_else(default).unwrap_or_default()
+        self.logformat.clone().or_else(default)
     }
 
     /// Whether to ask before something is removed.

@@ -82,7 +82,7 @@ impl LocalCommand {
 
 /// Runs a command. `program` is the whole command line as clap knows it, which `completion` prints a script of.
 pub async fn run(command: ClientCommand, connect: &ConnectArgs, program: fn() -> Command) -> Result<(), Failure> {
-    log::set_format(&connect.log_format());
+    log::set_format(&connect.log_format().unwrap_or_default());
     match command {
         ClientCommand::App(c) => c.run(connect).await,
         ClientCommand::Apply(c) => c.run().await,
@@ -189,6 +189,6 @@ mod tests {
             assert!(parse(words).is_err(), "{words:?}");
         }
         let program = parse(&["app", "list", "--plaintext=false"]).ok();
-        assert!(program.is_some_and(|p| matches!(p.command, ClientCommand::App(_)) && p.connect.log_format().is_empty()));
+        assert!(program.is_some_and(|p| matches!(p.command, ClientCommand::App(_)) && p.connect.log_format().is_none()));
     }
 }

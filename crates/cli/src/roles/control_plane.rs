@@ -1,6 +1,8 @@
 //! `tiphys control-plane`: controller, API and page in one process, for a cluster; what `tiphys up` does without its demonstration.
 
-use super::{metrics::MetricsArgs, replicas::ReplicaArgs, repo_server::RepoServerArgs, up::bootstrap, wire::ControlPlane};
+use super::{
+    logs::Logs, metrics::MetricsArgs, replicas::ReplicaArgs, repo_server::RepoServerArgs, up::bootstrap, wire::ControlPlane,
+};
 use anyhow::Context;
 use clap::Args;
 use std::{net::IpAddr, os::unix::fs::DirBuilderExt, path::PathBuf};
@@ -40,6 +42,9 @@ pub struct ControlPlaneArgs {
     /// Applications looked at at once
     #[arg(long, default_value_t = 20, env = "ARGOCD_APPLICATION_CONTROLLER_STATUS_PROCESSORS")]
     status_processors: usize,
+    /// Seconds between the waves of a sync [default: controller.sync.wave.delay.seconds of argocd-cmd-params-cm, or none]
+    #[arg(long, value_name = "SECONDS", env = "ARGOCD_SYNC_WAVE_DELAY")]
+    sync_wave_delay: Option<u32>,
     #[command(flatten)]
     metrics: MetricsArgs,
     #[command(flatten)]
@@ -55,7 +60,7 @@ pub struct ControlPlaneArgs {
 }
 
 /// Runs until it is told to stop.
-pub async fn run(args: ControlPlaneArgs) -> anyhow::Result<()> {
+pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     let options = match &args.kubeconfig {
         Some(path) => ConnectOptions::kubeconfig(Some(path.clone()), args.context.clone()),
         None => ConnectOptions::new(Source::InCluster),
@@ -67,6 +72,7 @@ pub async fn run(args: ControlPlaneArgs) -> anyhow::Result<()> {
     }
     let mut plane = ControlPlane::start(cluster, place(&args), repositories(&args)?, false).await?;
     plane.repo_server = args.repo_server.client()?;
+    logs.follow(&plane.records);
     let sharding = args.replicas.start(&plane.records.cluster, &args.namespace)?;
     let listener = TcpListener::bind((args.address, args.port))
         .await
@@ -75,7 +81,9 @@ pub async fn run(args: ControlPlaneArgs) -> anyhow::Result<()> {
     let shutdown = CancellationToken::new();
     args.metrics.start(args.address, plane.report(args.metrics.choice()), shutdown.clone()).await?;
     let server = plane.server(!args.insecure, &args.rootpath);
-    let (stop, controller) = (shutdown.clone(), plane.controller(args.status_processors, Some(sharding)));
+    let controller = plane.controller(args.status_processors, Some(sharding));
+    let controller = application::Dependencies { wave_delay: args.sync_wave_delay, ..controller };
+    let stop = shutdown.clone();
     let controller = tokio::spawn(application::run(controller, stop));
     let stop = shutdown.clone();
     let api = tokio::spawn(async move { server.serve(listener, tls, stop).await });

@@ -1,6 +1,7 @@
 //! The roles of the program: what runs until it is stopped.
 
 pub mod control_plane;
+pub mod logs;
 mod metrics;
 mod page;
 mod replicas;
