@@ -155,6 +155,12 @@ impl AppStates {
         apps.get(app).map(|s| s.borrow().clone()).filter(|s| s.generation > 0)
     }
 
+    /// The Applications of which something was published.
+    pub fn keys(&self) -> Vec<AppKey> {
+        let apps = self.shared.apps.read().unwrap_or_else(PoisonError::into_inner);
+        apps.iter().filter(|(_, s)| s.borrow().generation > 0).map(|(key, _)| key.clone()).collect()
+    }
+
     /// Follows one Application; the first value is there at once (generation 0: nothing yet). Ends when the Application is removed.
     pub fn subscribe(&self, app: &AppKey) -> watch::Receiver<Arc<AppState>> {
         self.sender(app).subscribe()

@@ -11,12 +11,16 @@ use crate::{
     execute::Executor,
     records::{Records, Settings},
 };
+use jiff::{SignedDuration, Timestamp};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tiphys_api::constants::IN_CLUSTER;
+use tiphys_api::{
+    cluster::{ClusterCacheInfo, ClusterInfo, ConnectionState},
+    constants::IN_CLUSTER,
+};
 use tiphys_engine::spec::Destination;
 use tokio::{
     sync::{OnceCell, broadcast},
@@ -39,6 +43,24 @@ pub struct LiveCluster {
 }
 
 impl LiveCluster {
+    /// How it does, as Argo CD's servers show it. How many Applications it has is not known here.
+    pub fn info(&self, now: Timestamp) -> ClusterInfo {
+        let (stats, discovery) = (self.cache.stats(), self.cache.discovery());
+        let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        let listed = SignedDuration::try_from(self.ready.elapsed()).ok().and_then(|age| now.checked_sub(age).ok());
+        ClusterInfo {
+            connection_state: ConnectionState { status: "Successful".into(), message: String::new(), attempted_at: Some(now.into()) },
+            server_version: discovery.cluster().version().plain(),
+            cache_info: ClusterCacheInfo {
+                resources_count: count(stats.objects),
+                apis_count: count(stats.kinds),
+                last_cache_sync_time: listed.map(Into::into),
+            },
+            api_versions: self.cache.kinds().api_versions().to_vec(),
+            ..ClusterInfo::default()
+        }
+    }
+
     /// Ends when this connection is not the one to use any more. Whoever follows the cache then lets it go.
     pub async fn closed(&self) {
         self.closed.cancelled().await;

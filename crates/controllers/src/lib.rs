@@ -5,5 +5,6 @@
 
 pub mod application;
 pub mod metrics;
+pub mod redis;
 pub mod runtime;
 pub mod sharding;

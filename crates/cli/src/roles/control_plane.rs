@@ -1,7 +1,8 @@
 //! `tiphys control-plane`: controller, API and page in one process, for a cluster; what `tiphys up` does without its demonstration.
 
 use super::{
-    logs::Logs, metrics::MetricsArgs, replicas::ReplicaArgs, repo_server::RepoServerArgs, up::bootstrap, wire::ControlPlane,
+    logs::Logs, metrics::MetricsArgs, redis::RedisArgs, replicas::ReplicaArgs, repo_server::RepoServerArgs, up::bootstrap,
+    wire::ControlPlane,
 };
 use anyhow::Context;
 use clap::Args;
@@ -48,6 +49,8 @@ pub struct ControlPlaneArgs {
     #[command(flatten)]
     metrics: MetricsArgs,
     #[command(flatten)]
+    redis: RedisArgs,
+    #[command(flatten)]
     replicas: ReplicaArgs,
     #[command(flatten)]
     repo_server: RepoServerArgs,
@@ -61,6 +64,7 @@ pub struct ControlPlaneArgs {
 
 /// Runs until it is told to stop.
 pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
+    let redis = args.redis.place()?;
     let options = match &args.kubeconfig {
         Some(path) => ConnectOptions::kubeconfig(Some(path.clone()), args.context.clone()),
         None => ConnectOptions::new(Source::InCluster),
@@ -80,6 +84,9 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     let tls = if args.insecure { Tls::Off } else { tls_of(&plane) };
     let shutdown = CancellationToken::new();
     args.metrics.start(args.address, plane.report(args.metrics.choice()), shutdown.clone()).await?;
+    if let Some(redis) = redis {
+        plane.share(redis);
+    }
     let server = plane.server(!args.insecure, &args.rootpath);
     let controller = plane.controller(args.status_processors, Some(sharding));
     let controller = application::Dependencies { wave_delay: args.sync_wave_delay, ..controller };

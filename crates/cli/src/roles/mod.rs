@@ -4,6 +4,7 @@ pub mod control_plane;
 pub mod logs;
 mod metrics;
 mod page;
+mod redis;
 mod replicas;
 mod repo_server;
 pub mod up;

@@ -2,14 +2,21 @@
 
 use super::page;
 use std::{path::PathBuf, sync::Arc};
-use tiphys_cluster::{AppStates, Cluster, Records, RecordsOptions, clusters::Clusters};
+use tiphys_api::{Application, cluster::ClusterInfo};
+use tiphys_cluster::{
+    AppKey, AppStates, Cluster, Records, RecordsOptions,
+    clusters::{Clusters, LiveCluster},
+    records::Record,
+};
 use tiphys_controllers::{
     application::{self, Sharding},
     metrics::{
         Metrics,
         report::{Choice, Report},
     },
+    redis,
 };
+use tiphys_engine::spec::Destination;
 use tiphys_repo::{RepoOptions, RepoServer, Repos};
 use tiphys_server::{
     Deps, Options, Server, VersionInfo,
@@ -56,6 +63,26 @@ impl ControlPlane {
             assets: page::assets(),
             options: Options { namespace, version: version(), secure_cookie, root_path: root_path.to_owned(), ..Options::default() },
         })
+    }
+
+    /// Writes what the controller knows into a Redis, for as long as the process lives.
+    pub fn share(&self, redis: redis::Place) {
+        let (records, clusters) = (self.records.clone(), self.clusters.clone());
+        let (namespace, applications) = (records.namespace.clone(), records.applications.clone());
+        let is_there = Box::new(move |app: &AppKey| applications.get(&app.namespace, &app.name).is_some());
+        let clusters = move || {
+            let (apps, now) = (records.applications.list(), jiff::Timestamp::now());
+            let names = |app: &Record<Application>, d: &Destination| {
+                let at = |field: &str, name: &str| !name.is_empty() && app.object.str_at(field) == name;
+                at("/spec/destination/server", &d.server) || at("/spec/destination/name", &d.name)
+            };
+            let info = |c: &LiveCluster| {
+                let count = apps.iter().filter(|app| names(app, &c.destination)).count();
+                ClusterInfo { applications_count: i64::try_from(count).unwrap_or(i64::MAX), ..c.info(now) }
+            };
+            clusters.list().iter().map(|c| (c.destination.server.clone(), info(c))).collect()
+        };
+        tokio::spawn(redis::follow(redis, redis::Known { states: self.states.clone(), namespace, is_there, clusters: Box::new(clusters) }));
     }
 
     /// What the controller counts, with what there is.

@@ -242,7 +242,7 @@ impl Live for ClusterLive {
             let live = open.iter().find(|c| c.destination.server == destination.server);
             let stored = settings.clusters.iter().find(|c| c.server == destination.server);
             Cluster {
-                info: live.map_or_else(unknown, |c| info(c)),
+                info: live.map_or_else(unknown, |c| c.info(Timestamp::now())),
                 namespaces: stored.map(|c| c.namespaces.clone()).unwrap_or_default(),
                 cluster_resources: stored.is_some_and(|c| c.cluster_resources),
                 project: stored.map(|c| c.project.clone()).unwrap_or_default(),
@@ -261,24 +261,6 @@ fn unknown() -> ClusterInfo {
     let message = "Cluster has no applications and is not being monitored.".to_owned();
     let connection_state = ConnectionState { status: "Unknown".into(), message, attempted_at: Some(Timestamp::now().into()) };
     ClusterInfo { connection_state, ..Default::default() }
-}
-
-fn info(cluster: &LiveCluster) -> ClusterInfo {
-    let stats = cluster.cache.stats();
-    let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-    let mut info = ClusterInfo {
-        connection_state: ConnectionState {
-            status: "Successful".into(),
-            message: String::new(),
-            attempted_at: Some(Timestamp::now().into()),
-        },
-        server_version: cluster.cache.discovery().cluster().version().plain(),
-        api_versions: cluster.cache.kinds().api_versions().to_vec(),
-        ..Default::default()
-    };
-    info.cache_info.resources_count = count(stats.objects);
-    info.cache_info.apis_count = count(stats.kinds);
-    info
 }
 
 /// Lines of a log with `timestamps=true`, each with its time.

@@ -1,0 +1,183 @@
+//! What Argo CD's servers read in Redis: the names of keys, and how values are written (JSON, gzip). Main type: [`Format`].
+
+use flate2::{Compression, write::GzEncoder};
+use serde::Serialize;
+use std::{io::Write as _, time::Duration};
+use tiphys_api::{
+    cluster::ClusterInfo,
+    resource::{ApplicationTree, ResourceDiff, ResourceNode},
+};
+
+/// Ends every key; a newer Argo CD that writes other values has another.
+const VERSION: &str = "1.8.3";
+/// Nodes in one value of a tree.
+const SHARD: usize = 100;
+/// How long what is said of a cluster counts.
+const CLUSTER: Duration = Duration::from_secs(600);
+
+/// One value, and where and how long it is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    pub key: String,
+    pub value: Vec<u8>,
+    pub keep: Duration,
+}
+
+/// How keys and values are written.
+#[derive(Clone, Debug)]
+pub struct Format {
+    /// Before every key (`ARGOCD_REDIS_KEY_PREFIX`).
+    pub prefix: String,
+    pub compress: bool,
+    /// How long what is said of an Application counts.
+    pub keep: Duration,
+}
+
+impl Default for Format {
+    fn default() -> Self {
+        Self { prefix: String::new(), compress: true, keep: Duration::from_secs(3600) }
+    }
+}
+
+impl Format {
+    /// Everything about an Application, by its instance name.
+    pub fn application(&self, instance: &str, managed: &[ResourceDiff], tree: &ApplicationTree) -> Vec<Item> {
+        let mut sorted: Vec<&ResourceDiff> = managed.iter().collect();
+        sorted.sort_by_key(|d| (&d.group, &d.kind, &d.namespace, &d.name));
+        let managed = self.item(&managed_name(instance), &sorted, self.keep);
+        let shards = shards(tree);
+        let trees = shards.iter().enumerate().map(|(number, shard)| self.item(&tree_name(instance, number), shard, self.keep));
+        [managed].into_iter().chain(trees).collect()
+    }
+
+    /// The keys to remove when an Application is gone.
+    pub fn gone(&self, instance: &str) -> [String; 2] {
+        [managed_name(instance), tree_name(instance, 0)].map(|name| self.key(&name))
+    }
+
+    pub fn cluster(&self, server: &str, info: &ClusterInfo) -> Item {
+        self.item(&format!("cluster|info|{server}"), info, CLUSTER)
+    }
+
+    fn key(&self, name: &str) -> String {
+        format!("{}{name}|{VERSION}{}", self.prefix, if self.compress { ".gz" } else { "" })
+    }
+
+    fn item(&self, name: &str, value: &impl Serialize, keep: Duration) -> Item {
+        let mut json = serde_json::to_vec(value).expect("plain data can be written as JSON");
+        json.push(b'\n');
+        let value = if self.compress { gzip(&json) } else { json };
+        Item { key: self.key(name), value, keep }
+    }
+}
+
+/// Where readers are told that there is something new of an Application; neither prefix nor compression matter to it.
+pub fn channel(instance: &str) -> String {
+    format!("{}|{VERSION}", managed_name(instance))
+}
+
+fn managed_name(instance: &str) -> String {
+    format!("app|managed-resources|{instance}")
+}
+
+fn tree_name(instance: &str, shard: usize) -> String {
+    let first = format!("app|resources-tree|{instance}");
+    if shard == 0 { first } else { format!("{first}|{shard}") }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("compressing into memory does not fail")
+}
+
+/// A tree in pieces of some nodes; the first says how many there are.
+fn shards(tree: &ApplicationTree) -> Vec<ApplicationTree> {
+    let full = |n: &ResourceNode| {
+        let r = &n.resource_ref;
+        format!("{}/{}/{}/{}", r.group, r.kind, r.namespace, r.name)
+    };
+    let (mut nodes, mut orphans, mut hosts) = (tree.nodes.clone(), tree.orphaned_nodes.clone(), tree.hosts.clone());
+    nodes.sort_by_cached_key(full);
+    orphans.sort_by_cached_key(full);
+    hosts.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut shards = vec![ApplicationTree::default()];
+    let mut room = SHARD;
+    let mut next = |shards: &mut Vec<ApplicationTree>| {
+        if room == 0 {
+            shards.push(ApplicationTree::default());
+            room = SHARD;
+        }
+        room -= 1;
+        shards.len() - 1
+    };
+    for node in nodes {
+        let at = next(&mut shards);
+        shards[at].nodes.push(node);
+    }
+    for node in orphans {
+        let at = next(&mut shards);
+        shards[at].orphaned_nodes.push(node);
+    }
+    for host in hosts {
+        let at = next(&mut shards);
+        shards[at].hosts.push(host);
+    }
+    let empty = shards.len() == 1 && shards[0] == ApplicationTree::default();
+    shards[0].shards_count = if empty { 0 } else { i64::try_from(shards.len()).unwrap_or(i64::MAX) };
+    shards
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::read::GzDecoder;
+    use serde_json::{Value, json};
+    use std::io::Read as _;
+
+    fn read(item: &Item) -> Value {
+        let mut text = String::new();
+        GzDecoder::new(item.value.as_slice()).read_to_string(&mut text).expect("gzip");
+        assert!(text.ends_with('\n'));
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    fn tree(nodes: usize) -> ApplicationTree {
+        let node = |n: usize| json!({"kind": "Pod", "version": "v1", "namespace": "n", "name": format!("p{n:04}")});
+        let nodes: Vec<Value> = (0..nodes).rev().map(node).collect();
+        serde_json::from_value(json!({"nodes": nodes, "orphanedNodes": [node(9999)], "hosts": [{"name": "h"}]})).expect("a tree")
+    }
+
+    #[test]
+    fn keys_and_values_are_argo_cds() {
+        let diff = |name: &str| ResourceDiff { kind: "ConfigMap".into(), name: name.into(), ..Default::default() };
+        let items = Format::default().application("team_web", &[diff("b"), diff("a")], &tree(1));
+        assert_eq!(
+            items.iter().map(|i| i.key.as_str()).collect::<Vec<_>>(),
+            ["app|managed-resources|team_web|1.8.3.gz", "app|resources-tree|team_web|1.8.3.gz"]
+        );
+        assert_eq!(read(&items[0]).pointer("/0/name"), Some(&json!("a")), "in the order of their names");
+        assert_eq!((channel("web"), items[0].keep.as_secs()), ("app|managed-resources|web|1.8.3".to_owned(), 3600));
+        let plain = Format { prefix: "x:".into(), compress: false, ..Format::default() };
+        let item = plain.cluster("https://c", &ClusterInfo { server_version: "1.36".into(), ..Default::default() });
+        assert_eq!((item.key.as_str(), item.keep.as_secs()), ("x:cluster|info|https://c|1.8.3", 600));
+        assert_eq!(serde_json::from_slice::<Value>(&item.value).expect("JSON")["serverVersion"], "1.36");
+        assert_eq!(plain.gone("web"), ["x:app|managed-resources|web|1.8.3", "x:app|resources-tree|web|1.8.3"]);
+    }
+
+    #[test]
+    fn large_trees_are_in_pieces() {
+        for (nodes, pieces) in [(0, 1), (98, 1), (99, 2), (198, 2), (199, 3)] {
+            let items = Format::default().application("web", &[], &tree(nodes));
+            let trees = &items[1..];
+            assert_eq!(trees.len(), pieces, "{nodes} nodes, an orphan and a host");
+            assert_eq!(read(&trees[0])["shardsCount"], json!(pieces));
+            let count =
+                |value: Value| ["nodes", "orphanedNodes", "hosts"].map(|f| value[f].as_array().map_or(0, Vec::len)).iter().sum::<usize>();
+            assert_eq!(trees.iter().map(|t| count(read(t))).sum::<usize>(), nodes + 2);
+        }
+        let items = Format::default().application("web", &[], &tree(101));
+        assert_eq!(items[2].key, "app|resources-tree|web|1|1.8.3.gz");
+        let empty = Format::default().application("web", &[], &ApplicationTree::default());
+        assert_eq!((empty.len(), read(&empty[0]), read(&empty[1])), (2, json!([]), json!({})));
+    }
+}

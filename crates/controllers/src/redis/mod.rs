@@ -1,0 +1,180 @@
+//! The cache for others: what the controller knows of Applications and clusters, in Redis, as Argo CD's servers read it.
+//!
+//! Main function: [`follow`]. It writes what was published since it last looked, and everything anew when the connection was lost or the
+//! values are soon to expire. Nothing waits for it: where Redis is down, Applications are compared and synced all the same.
+
+mod format;
+
+pub use format::Format;
+
+use format::{Item, channel};
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionAddr, IntoConnectionInfo as _, Pipeline, RedisConnectionInfo, RedisError,
+    aio::MultiplexedConnection,
+};
+use std::{
+    collections::{BTreeSet, HashMap},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    time::Duration,
+};
+use tiphys_api::cluster::ClusterInfo;
+use tiphys_cluster::app_state::{AppKey, AppStates};
+use tokio::{
+    sync::broadcast::error::RecvError,
+    time::{Instant, sleep, sleep_until},
+};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Publications come in bursts; the last one of an Application is what counts.
+const SETTLE: Duration = Duration::from_millis(50);
+/// How often clusters are written.
+const CLUSTERS: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Where Redis is, and how it is written to. No Debug: it holds the password.
+#[derive(Clone)]
+pub struct Place {
+    pub host: String,
+    pub port: u16,
+    pub db: i64,
+    pub username: String,
+    pub password: String,
+    pub format: Format,
+}
+
+/// What there is to write.
+pub struct Known {
+    pub states: AppStates,
+    /// The control plane's namespace.
+    pub namespace: String,
+    /// Whether there is such an Application; another replica may look after it, and then what is written is that one's.
+    pub is_there: IsThere,
+    /// The clusters in use, by server.
+    pub clusters: InUse,
+}
+
+pub type IsThere = Box<dyn Fn(&AppKey) -> bool + Send + Sync>;
+pub type InUse = Box<dyn Fn() -> Vec<(String, ClusterInfo)> + Send + Sync>;
+
+/// Writes for ever.
+pub async fn follow(place: Place, known: Known) {
+    let mut failures = 0;
+    loop {
+        let Err(error) = connected(&place, &known, &mut failures).await;
+        if failures == 0 {
+            tracing::warn!(%error, "Redis cannot be written to; others see nothing new of this controller until it can");
+        }
+        failures += 1;
+        sleep(Duration::from_millis(250).saturating_mul(1 << failures.min(8)).min(LONGEST_PAUSE)).await;
+    }
+}
+
+enum Never {}
+
+/// From a new connection to its loss.
+async fn connected(place: &Place, known: &Known, failures: &mut u32) -> Result<Never, RedisError> {
+    let mut changes = known.states.changes();
+    let mut writer = Writer { connection: connect(place).await?, format: &place.format, written: HashMap::new() };
+    let (mut dirty, mut anew, mut clusters) = (BTreeSet::new(), Instant::now(), Instant::now());
+    loop {
+        let now = Instant::now();
+        if now >= anew {
+            // Values expire, and somebody may have emptied it.
+            writer.written.clear();
+            dirty.extend(known.states.keys());
+            anew = now + place.format.keep / 2;
+        }
+        if now >= clusters {
+            for (server, info) in (known.clusters)() {
+                writer.put(&[place.format.cluster(&server, &info)], None).await?;
+            }
+            clusters = now + CLUSTERS;
+        }
+        while let Some(app) = dirty.pop_first() {
+            writer.application(known, &app).await?;
+        }
+        if std::mem::take(failures) > 0 {
+            tracing::info!("Redis is written to again");
+        }
+        tokio::select! {
+            () = sleep_until(anew.min(clusters)) => {}
+            change = changes.recv() => {
+                match change {
+                    Ok(app) => drop(dirty.insert(app)),
+                    Err(RecvError::Lagged(_)) => dirty.extend(known.states.keys()),
+                    // The states are held by `known`, so this does not come.
+                    Err(RecvError::Closed) => anew = Instant::now() + place.format.keep,
+                }
+                sleep(SETTLE).await;
+                while let Ok(app) = changes.try_recv() {
+                    dirty.insert(app);
+                }
+            }
+        }
+    }
+}
+
+async fn connect(place: &Place) -> Result<MultiplexedConnection, RedisError> {
+    let mut login = RedisConnectionInfo::default().set_db(place.db).set_skip_set_lib_name();
+    if !place.password.is_empty() {
+        login = login.set_password(&place.password);
+        if !place.username.is_empty() {
+            login = login.set_username(&place.username);
+        }
+    }
+    let address = ConnectionAddr::Tcp(place.host.clone(), place.port).into_connection_info()?;
+    let config = AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE)).set_response_timeout(Some(PATIENCE));
+    Client::open(address.set_redis_settings(login))?.get_multiplexed_async_connection_with_config(&config).await
+}
+
+struct Writer<'a> {
+    connection: MultiplexedConnection,
+    format: &'a Format,
+    /// What is at which key, as far as it was written over this connection.
+    written: HashMap<String, u64>,
+}
+
+impl Writer<'_> {
+    async fn application(&mut self, known: &Known, app: &AppKey) -> Result<(), RedisError> {
+        let instance = app.instance(&known.namespace);
+        match known.states.get(app) {
+            Some(state) => self.put(&self.format.application(&instance, &state.managed(), &state.tree), Some(&channel(&instance))).await,
+            None if (known.is_there)(app) => Ok(()),
+            None => {
+                let mut pipe = Pipeline::new();
+                for key in self.format.gone(&instance) {
+                    self.written.remove(&key);
+                    pipe.del(key).ignore();
+                }
+                pipe.publish(channel(&instance), "").ignore();
+                pipe.query_async(&mut self.connection).await
+            }
+        }
+    }
+
+    /// Writes those that are not there as they are, and tells who listens.
+    async fn put(&mut self, items: &[Item], channel: Option<&str>) -> Result<(), RedisError> {
+        let mut pipe = Pipeline::new();
+        let mut new = Vec::new();
+        for item in items {
+            let mut hasher = DefaultHasher::new();
+            item.value.hash(&mut hasher);
+            let hash = hasher.finish();
+            if self.written.get(&item.key) != Some(&hash) {
+                pipe.set_ex(&item.key, &item.value, item.keep.as_secs()).ignore();
+                new.push((item.key.clone(), hash));
+            }
+        }
+        if new.is_empty() {
+            return Ok(());
+        }
+        if let Some(channel) = channel {
+            pipe.publish(channel, "").ignore();
+        }
+        pipe.query_async::<()>(&mut self.connection).await?;
+        // What is said of a cluster changes with the time, so it is always written.
+        self.written.extend(new.into_iter().filter(|_| channel.is_some()));
+        Ok(())
+    }
+}
