@@ -1,5 +1,5 @@
 //! The cache for others, against a small server that speaks Redis' protocol: what is at which key, who is told, and what happens while it is
-//! away. That genuine Argo CD reads these values is not tested here.
+//! away.
 
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
@@ -80,6 +80,8 @@ impl Redis {
                 kept.values.remove(&text(1));
                 ":1\r\n"
             }
+            "EXPIRE" if kept.values.contains_key(&text(1)) => ":1\r\n",
+            "EXPIRE" => ":0\r\n",
             "PUBLISH" => {
                 kept.asked.push(format!("PUBLISH {}", text(1)));
                 ":0\r\n"
@@ -127,6 +129,7 @@ fn start(address: SocketAddr, states: &AppStates) -> JoinHandle<()> {
         db: 2,
         username: String::new(),
         password: "secret".into(),
+        tls: None,
         format: Format::default(),
     };
     let clusters = || vec![("https://c".to_owned(), ClusterInfo { server_version: "1.36".into(), ..Default::default() })];
@@ -163,6 +166,9 @@ async fn what_is_published_is_in_redis_and_goes_with_its_application() {
     states.publish_tree(&app, tree("Healthy"));
     redis.until("a new tree", |r| r.json(TREE).is_some_and(|t| t["nodes"][0]["health"]["status"] == "Healthy")).await;
     assert_eq!(redis.0.lock().expect("no panic").sets[MANAGED], 1, "what has not changed is not written again");
+    redis.0.lock().expect("no panic").values.clear();
+    states.publish_tree(&app, tree("Healthy"));
+    redis.until("all of it after somebody emptied it", |r| r.json(MANAGED).is_some() && r.json(TREE).is_some()).await;
     let moved = AppKey::new("argocd", "moved");
     states.publish(&moved, &[], tree("Healthy"));
     redis.until("another Application", |r| r.json("app|resources-tree|moved|1.8.3.gz").is_some()).await;

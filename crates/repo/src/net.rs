@@ -33,7 +33,7 @@ pub struct Tls {
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
-/// Opens the stream to `host:port`; `protocol` is what TLS asks for: `h2` or `http/1.1`.
+/// Opens the stream to `host:port`; `protocol` is what TLS asks for: `h2`, `http/1.1` or nothing.
 pub async fn dial(server: &str, tls: Option<&Tls>, protocol: &str) -> io::Result<Box<dyn Io>> {
     match tls {
         None => Ok(Box::new(tcp(server).await?)),
@@ -97,7 +97,9 @@ impl Tls {
                 builder.with_client_auth_cert(chain, key).map_err(|e| invalid(format!("the client certificate: {e}")))?
             }
         };
-        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        if !protocol.is_empty() {
+            config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        }
         Ok(config)
     }
 

@@ -2,15 +2,16 @@
 
 use anyhow::{Context, bail};
 use clap::Args;
-use std::time::Duration;
+use std::{fs, path::PathBuf, time::Duration};
 use tiphys_controllers::redis::{Format, Place};
 use tiphys_gocompat::duration;
+use tiphys_repo::net::Tls;
 
 const PORT: u16 = 6379;
 
 #[derive(Args, Debug)]
 pub struct RedisArgs {
-    /// Redis that trees, differences and clusters are written to for Argo CD's servers; without TLS [default: none]
+    /// Redis that trees, differences and clusters are written to for Argo CD's servers [default: none]
     #[arg(long = "redis", value_name = "HOST:PORT", env = "REDIS_SERVER")]
     server: Option<String>,
     /// Database of Redis
@@ -22,6 +23,21 @@ pub struct RedisArgs {
     /// Password of Redis; better through the variable than on the command line
     #[arg(long = "redis-password", value_name = "TEXT", default_value = "", env = "REDIS_PASSWORD", hide_env_values = true)]
     password: Secret,
+    /// Speak TLS with Redis
+    #[arg(long = "redis-use-tls")]
+    use_tls: bool,
+    /// Certificates that Redis may have, as PEM [default: those of the system]
+    #[arg(long = "redis-ca-certificate", value_name = "FILE", requires = "use_tls")]
+    ca_certificate: Option<PathBuf>,
+    /// Certificate to show to Redis
+    #[arg(long = "redis-client-certificate", value_name = "FILE", requires = "client_key")]
+    client_certificate: Option<PathBuf>,
+    /// Key of that certificate
+    #[arg(long = "redis-client-key", value_name = "FILE", requires = "client_certificate")]
+    client_key: Option<PathBuf>,
+    /// Any certificate of Redis will do
+    #[arg(long = "redis-insecure-skip-tls-verify", requires = "use_tls")]
+    insecure_skip_tls_verify: bool,
     /// How values are compressed: gzip or none
     #[arg(long = "redis-compress", value_name = "HOW", default_value = "gzip", env = "REDIS_COMPRESSION")]
     compress: String,
@@ -69,7 +85,20 @@ impl RedisArgs {
         };
         let format = Format { prefix: self.prefix.clone(), compress, keep: Duration::from_secs(seconds) };
         let (username, password) = (self.username.clone(), self.password.0.clone());
-        Ok(Some(Place { host: host.to_owned(), port, db: self.db, username, password, format }))
+        Ok(Some(Place { host: host.to_owned(), port, db: self.db, username, password, tls: self.tls()?, format }))
+    }
+
+    fn tls(&self) -> anyhow::Result<Option<Tls>> {
+        if !self.use_tls {
+            return Ok(None);
+        }
+        let read = |path: &PathBuf| fs::read(path).with_context(|| format!("{} cannot be read", path.display()));
+        let identity = match (&self.client_certificate, &self.client_key) {
+            (Some(certificate), Some(key)) => Some((read(certificate)?, read(key)?)),
+            _ => None,
+        };
+        let trusted = self.ca_certificate.as_ref().map(read).transpose()?;
+        Ok(Some(Tls { any: self.insecure_skip_tls_verify, system: trusted.is_none(), trusted: trusted.unwrap_or_default(), identity }))
     }
 }
 
@@ -95,6 +124,9 @@ mod tests {
         let place = place.expect("valid").expect("there is one");
         assert_eq!((place.host.as_str(), place.port, place.db), ("argocd-redis", 6379, 3));
         assert_eq!((place.format.compress, place.format.keep.as_secs()), (false, 90));
+        assert!(place.tls.is_none());
+        let tls = of(&["--redis", "a", "--redis-use-tls", "--redis-insecure-skip-tls-verify"]).expect("valid").and_then(|p| p.tls);
+        assert!(tls.is_some_and(|tls| tls.any && tls.system));
         for wrong in
             [&["--redis", "a:b"][..], &["--redis", "a", "--redis-compress", "zip"], &["--redis", "a", "--app-state-cache-expiration", "0s"]]
         {

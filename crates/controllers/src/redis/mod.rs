@@ -1,28 +1,28 @@
 //! The cache for others: what the controller knows of Applications and clusters, in Redis, as Argo CD's servers read it.
 //!
 //! Main function: [`follow`]. It writes what was published since it last looked, and everything anew when the connection was lost or the
-//! values are soon to expire. Nothing waits for it: where Redis is down, Applications are compared and synced all the same.
+//! values are soon to expire or are missing. Nothing waits for it: where Redis is down, Applications are compared and synced all the same.
 
 mod format;
 
 pub use format::Format;
 
 use format::{Item, channel};
-use redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, IntoConnectionInfo as _, Pipeline, RedisConnectionInfo, RedisError,
-    aio::MultiplexedConnection,
-};
+use redis::{AsyncConnectionConfig, Pipeline, RedisConnectionInfo, RedisError, aio::MultiplexedConnection};
 use std::{
     collections::{BTreeSet, HashMap},
     hash::{DefaultHasher, Hash as _, Hasher as _},
+    io,
     time::Duration,
 };
 use tiphys_api::cluster::ClusterInfo;
 use tiphys_cluster::app_state::{AppKey, AppStates};
+use tiphys_repo::net::{self, Tls};
 use tokio::{
     sync::broadcast::error::RecvError,
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep, sleep_until, timeout},
 };
+use tokio_util::task::AbortOnDropHandle;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -40,6 +40,7 @@ pub struct Place {
     pub db: i64,
     pub username: String,
     pub password: String,
+    pub tls: Option<Tls>,
     pub format: Format,
 }
 
@@ -75,7 +76,8 @@ enum Never {}
 /// From a new connection to its loss.
 async fn connected(place: &Place, known: &Known, failures: &mut u32) -> Result<Never, RedisError> {
     let mut changes = known.states.changes();
-    let mut writer = Writer { connection: connect(place).await?, format: &place.format, written: HashMap::new() };
+    let (connection, _driver) = connect(place).await?;
+    let mut writer = Writer { connection, format: &place.format, written: HashMap::new() };
     let (mut dirty, mut anew, mut clusters) = (BTreeSet::new(), Instant::now(), Instant::now());
     loop {
         let now = Instant::now();
@@ -115,7 +117,8 @@ async fn connected(place: &Place, known: &Known, failures: &mut u32) -> Result<N
     }
 }
 
-async fn connect(place: &Place) -> Result<MultiplexedConnection, RedisError> {
+/// The connection, and what moves its bytes.
+async fn connect(place: &Place) -> Result<(MultiplexedConnection, AbortOnDropHandle<()>), RedisError> {
     let mut login = RedisConnectionInfo::default().set_db(place.db).set_skip_set_lib_name();
     if !place.password.is_empty() {
         login = login.set_password(&place.password);
@@ -123,9 +126,12 @@ async fn connect(place: &Place) -> Result<MultiplexedConnection, RedisError> {
             login = login.set_username(&place.username);
         }
     }
-    let address = ConnectionAddr::Tcp(place.host.clone(), place.port).into_connection_info()?;
-    let config = AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE)).set_response_timeout(Some(PATIENCE));
-    Client::open(address.set_redis_settings(login))?.get_multiplexed_async_connection_with_config(&config).await
+    let address = format!("{}:{}", place.host, place.port);
+    let stream = timeout(PATIENCE, net::dial(&address, place.tls.as_ref(), "")).await;
+    let stream = stream.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+    let config = AsyncConnectionConfig::new().set_response_timeout(Some(PATIENCE));
+    let (connection, driver) = MultiplexedConnection::new_with_config(&login, stream, config).await?;
+    Ok((connection, AbortOnDropHandle::new(tokio::spawn(driver))))
 }
 
 struct Writer<'a> {
@@ -153,26 +159,32 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes those that are not there as they are, and tells who listens.
+    /// Writes those that are not there as they are, and tells who listens. The others last longer.
     async fn put(&mut self, items: &[Item], channel: Option<&str>) -> Result<(), RedisError> {
         let mut pipe = Pipeline::new();
         let mut new = Vec::new();
         for item in items {
             let mut hasher = DefaultHasher::new();
             item.value.hash(&mut hasher);
-            let hash = hasher.finish();
-            if self.written.get(&item.key) != Some(&hash) {
-                pipe.set_ex(&item.key, &item.value, item.keep.as_secs()).ignore();
+            let (hash, seconds) = (hasher.finish(), item.keep.as_secs());
+            if self.written.get(&item.key) == Some(&hash) {
+                pipe.expire(&item.key, i64::try_from(seconds).unwrap_or(i64::MAX));
+            } else {
+                pipe.set_ex(&item.key, &item.value, seconds).ignore();
                 new.push((item.key.clone(), hash));
             }
         }
-        if new.is_empty() {
-            return Ok(());
-        }
-        if let Some(channel) = channel {
+        if let Some(channel) = channel.filter(|_| !new.is_empty()) {
             pipe.publish(channel, "").ignore();
         }
-        pipe.query_async::<()>(&mut self.connection).await?;
+        let still_there: Vec<bool> = pipe.query_async(&mut self.connection).await?;
+        if still_there.contains(&false) {
+            // Somebody emptied it: all of it once more.
+            for item in items {
+                self.written.remove(&item.key);
+            }
+            return Box::pin(self.put(items, channel)).await;
+        }
         // What is said of a cluster changes with the time, so it is always written.
         self.written.extend(new.into_iter().filter(|_| channel.is_some()));
         Ok(())
