@@ -125,7 +125,8 @@ impl RepoServer {
     {
         let mut tries = 1;
         loop {
-            let status = match self.once(method, message.clone()).await {
+            // On the heap: what moves through the layers of a call by value would otherwise lie on the stack many times.
+            let status = match Box::pin(self.once(method, Box::new(message.clone()))).await {
                 Ok(answer) => return Ok(answer),
                 Err(status) => status,
             };
@@ -137,7 +138,7 @@ impl RepoServer {
         }
     }
 
-    async fn once<Q, R>(&self, method: &'static str, message: Q) -> Result<R, Status>
+    async fn once<Q, R>(&self, method: &'static str, message: Box<Q>) -> Result<R, Status>
     where
         Q: prost::Message + 'static,
         R: prost::Message + Default + 'static,
@@ -145,7 +146,7 @@ impl RepoServer {
         let work = async {
             let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
             grpc.ready().await.map_err(|e| unreached(&e))?;
-            let codec = ProstCodec::<Q, R>::default();
+            let codec = ProstCodec::<Box<Q>, R>::default();
             let reply = grpc.unary(tonic::Request::new(message), PathAndQuery::from_static(method), codec).await;
             // Without a connection there is no answer, only what tonic makes of its failure.
             let reply = reply.map_err(|status| if status.source().is_some() { unreached(&status) } else { status })?;

@@ -133,9 +133,9 @@ pub async fn load(
     let manifests = match &pass.controller.repo_server {
         Some(server) => {
             let questions = Questions::new(pass, cluster, wanted, &names, revisions, refresh).map_err(&failed)?;
-            questions.ask(server, revisions).await
+            Box::pin(questions.ask(server, revisions)).await
         }
-        None => rendered(pass, cluster, wanted, names, revisions, refresh).await,
+        None => Box::pin(rendered(pass, cluster, wanted, names, revisions, refresh)).await,
     };
     Ok(Desired { wanted: wanted.clone(), manifests: manifests.map_err(failed)? })
 }
