@@ -119,8 +119,14 @@ fn an_application_that_is_poison() {
         commit(stage).await;
         stage.act("app\n  syncPolicy: {automated: {}}").await;
         good_ones(stage).await;
+        all_well(stage).await;
+        // Whoever looks next panics: not one of those that have come to rest.
+        sleep(Duration::from_secs(1)).await;
         stage.play.ground.fault.store(true, std::sync::atomic::Ordering::Relaxed);
         stage.act("refresh").await;
+        for n in 0..GOOD {
+            stage.act(&format!("good-{n}: sync")).await;
+        }
         all_well(stage).await;
         // What cannot be read at all.
         let odd = json!({"status": {"history": "none"}});
