@@ -1,5 +1,6 @@
 //! The byte stream to a server: TCP, and TLS above it. Main type: [`Tls`]; main function: [`dial`].
 
+use http::Uri;
 use rustls::{
     ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -13,8 +14,10 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
+use tonic::transport::Endpoint;
 
 const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
 
 /// Which certificates of a server are good, and what proves to it who we are. All of it PEM.
 #[derive(Clone, Default)]
@@ -39,6 +42,16 @@ pub async fn dial(server: &str, tls: Option<&Tls>, protocol: &str) -> io::Result
         None => Ok(Box::new(tcp(server).await?)),
         Some(tls) => Ok(Box::new(handshake(server, tls, protocol).await?)),
     }
+}
+
+/// Where gRPC goes to: TLS is done by what makes the connection, so the channel must not know of it.
+pub fn endpoint(server: &str, plaintext: bool) -> Result<Endpoint, String> {
+    let scheme = if plaintext { "http" } else { "https" };
+    let origin: Uri = format!("{scheme}://{server}").parse().map_err(|e| format!("not an address: {e}"))?;
+    let endpoint = Endpoint::from_shared(format!("http://{server}"))
+        .and_then(|e| e.origin(origin).user_agent(concat!("tiphys/", env!("CARGO_PKG_VERSION"))))
+        .map_err(|e| e.to_string())?;
+    Ok(endpoint.http2_keep_alive_interval(KEEP_ALIVE).keep_alive_timeout(KEEP_ALIVE))
 }
 
 /// TCP, and TLS above it.

@@ -22,11 +22,7 @@ use tiphys_api::rpc::repo_server::{
     UpdateRevisionForPathsResponse,
 };
 use tiphys_apimachinery::Object;
-use tonic::{
-    Code, Status,
-    client::Grpc,
-    transport::{Channel, Endpoint},
-};
+use tonic::{Code, Status, client::Grpc, transport::Channel};
 use tonic_prost::ProstCodec;
 
 /// What one message may have, in bytes; Argo CD's default.
@@ -62,15 +58,8 @@ pub struct RepoServer {
 impl RepoServer {
     /// Nothing is connected before the first call. Must be called inside a tokio runtime.
     pub fn new(options: RepoServerOptions) -> Result<Self, RepoError> {
-        let bad = |reason: String| RepoError::BadUrl { url: options.address.clone(), reason };
-        let scheme = if options.plaintext { "http" } else { "https" };
-        let origin: Uri = format!("{scheme}://{}", options.address).parse().map_err(|e| bad(format!("{e}; use host:port")))?;
-        // The connector does TLS itself, so the channel must not know of it.
-        let endpoint = Endpoint::from_shared(format!("http://{}", options.address))
-            .and_then(|e| e.origin(origin).user_agent(concat!("tiphys/", env!("CARGO_PKG_VERSION"))))
-            .map_err(|e| bad(e.to_string()))?
-            .http2_keep_alive_interval(Duration::from_secs(20))
-            .keep_alive_timeout(Duration::from_secs(20));
+        let bad = |reason| RepoError::BadUrl { url: options.address.clone(), reason };
+        let endpoint = net::endpoint(&options.address, options.plaintext).map_err(bad)?;
         let timeout = options.timeout;
         let options = Arc::new(options);
         let channel = endpoint.connect_with_connector_lazy(tower::service_fn(move |_: Uri| {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A password, token or key. Only this crate looks inside.
+/// A password, token or key. Who looks inside hands it to the other side at once.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -15,7 +15,7 @@ impl Secret {
         self.0.is_empty()
     }
 
-    pub(crate) fn expose(&self) -> &str {
+    pub fn expose(&self) -> &str {
         &self.0
     }
 }

@@ -16,15 +16,29 @@ use std::{path::Path, process::Command};
 #[derive(Subcommand)]
 pub enum Parity {
     /// Random templates, executed by Go's text/template and by ours
-    Template(template::Args),
+    Template(Random),
     /// Every chart below a folder, rendered by the real Helm and by ours
     Helm(Box<helm::Args>),
     /// Random jq programs, run by gojq and by ours
-    Jq(jq::Args),
+    Jq(Random),
     /// Random YAML documents and values, read and printed by sigs.k8s.io/yaml and by ours
-    Yaml(yaml::Args),
+    Yaml(Random),
     /// Random versions and constraints, read and checked by Masterminds/semver and by ours
-    Semver(semver::Args),
+    Semver(Random),
+}
+
+/// How much of what is random.
+#[derive(clap::Args)]
+pub struct Random {
+    /// How many cases
+    #[arg(long, default_value_t = 100_000)]
+    count: u64,
+    /// Another seed, other cases
+    #[arg(long, default_value_t = 2)]
+    seed: u64,
+    /// How many differences to print, of each class where there are classes
+    #[arg(long, default_value_t = 3)]
+    show: usize,
 }
 
 pub fn run(root: &Path, parity: &Parity) -> anyhow::Result<()> {
@@ -37,11 +51,11 @@ pub fn run(root: &Path, parity: &Parity) -> anyhow::Result<()> {
     }
 }
 
-/// What the generator of one of gocompat's baselines makes of a count and a seed, with the real program's answers.
-fn generated(root: &Path, generator: &str, count: u64, seed: u64) -> anyhow::Result<String> {
+/// What the generator of one of gocompat's baselines makes of them, with the real program's answers.
+fn generated(root: &Path, generator: &str, args: &Random) -> anyhow::Result<String> {
     let mut go = Command::new("go");
     go.current_dir(root.join("crates/gocompat/tests/baseline/generate").join(generator));
-    go.args(["run", ".", &count.to_string(), &seed.to_string()]);
+    go.args(["run", ".", &args.count.to_string(), &args.seed.to_string()]);
     let output = go.output().context("go does not start")?;
     if !output.status.success() {
         let message: String = String::from_utf8_lossy(&output.stderr).lines().take(5).collect::<Vec<_>>().join("\n");

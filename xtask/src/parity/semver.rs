@@ -3,7 +3,10 @@
 //! Main function: [`run`]. The generator is that of the committed baseline (crates/gocompat/tests/baseline/generate/semver); the same count
 //! and seed make the same cases. Replaying is the code of the test.
 
-use super::shrink::{Oracle, shrunk};
+use super::{
+    Random, generated,
+    shrink::{Oracle, shrunk},
+};
 use anyhow::bail;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -11,21 +14,8 @@ use std::path::Path;
 #[path = "../../../crates/gocompat/tests/semver/replay.rs"]
 mod replay;
 
-#[derive(clap::Args)]
-pub struct Args {
-    /// How many constraints, each checked with 40 versions
-    #[arg(long, default_value_t = 100_000)]
-    count: u64,
-    /// Another seed, other constraints and versions
-    #[arg(long, default_value_t = 2)]
-    seed: u64,
-    /// How many differences to shrink and print
-    #[arg(long, default_value_t = 10)]
-    show: usize,
-}
-
-pub fn run(root: &Path, args: &Args) -> anyhow::Result<()> {
-    let text = super::generated(root, "semver", args.count, args.seed)?;
+pub fn run(root: &Path, args: &Random) -> anyhow::Result<()> {
+    let text = generated(root, "semver", args)?;
     let failures = text.lines().filter(|line| line.contains("\"error\":")).count();
     let (count, wrong) = replay::replay(&text);
     println!("{count} constraints and versions, {failures} constraints fail in Go: {} agree, {} differ", count - wrong.len(), wrong.len());

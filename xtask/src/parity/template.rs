@@ -3,6 +3,7 @@
 //! Main function: [`run`]. The generator is that of the committed baseline (crates/gocompat/tests/baseline/generate/template); the same count
 //! and seed make the same templates. Replaying is the code of the test.
 
+use super::{Random, generated};
 use anyhow::bail;
 use std::{collections::BTreeMap, path::Path};
 
@@ -11,21 +12,8 @@ mod replay;
 #[path = "../../../crates/gocompat/tests/template/world.rs"]
 pub mod world;
 
-#[derive(clap::Args)]
-pub struct Args {
-    /// How many templates
-    #[arg(long, default_value_t = 100_000)]
-    count: u64,
-    /// Another seed, other templates
-    #[arg(long, default_value_t = 2)]
-    seed: u64,
-    /// How many differences to print of each class
-    #[arg(long, default_value_t = 3)]
-    show: usize,
-}
-
-pub fn run(root: &Path, args: &Args) -> anyhow::Result<()> {
-    let text = super::generated(root, "template", args.count, args.seed)?;
+pub fn run(root: &Path, args: &Random) -> anyhow::Result<()> {
+    let text = generated(root, "template", args)?;
     let failures = text.lines().filter(|line| line.contains("\"e\":\"")).count();
     let (count, classes) = replay::replay(&text);
     report(count, failures, &classes, args.show)

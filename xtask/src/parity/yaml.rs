@@ -3,7 +3,10 @@
 //! Main function: [`run`]. The generator is that of the committed baseline (crates/gocompat/tests/baseline/generate/yaml); the same count and
 //! seed make the same cases. Replaying is the code of the test.
 
-use super::shrink::{Oracle, shrunk};
+use super::{
+    Random, generated,
+    shrink::{Oracle, shrunk},
+};
 use anyhow::bail;
 use replay::Difference;
 use serde_json::{Value, json};
@@ -12,21 +15,8 @@ use std::{collections::BTreeMap, path::Path};
 #[path = "../../../crates/gocompat/tests/yaml/replay.rs"]
 mod replay;
 
-#[derive(clap::Args)]
-pub struct Args {
-    /// How many documents, and as many values
-    #[arg(long, default_value_t = 100_000)]
-    count: u64,
-    /// Another seed, other documents
-    #[arg(long, default_value_t = 2)]
-    seed: u64,
-    /// How many differences to shrink and print of each class
-    #[arg(long, default_value_t = 3)]
-    show: usize,
-}
-
-pub fn run(root: &Path, args: &Args) -> anyhow::Result<()> {
-    let text = super::generated(root, "yaml", args.count, args.seed)?;
+pub fn run(root: &Path, args: &Random) -> anyhow::Result<()> {
+    let text = generated(root, "yaml", args)?;
     let failures = text.lines().filter(|line| line.starts_with("{\"d\"") && line.contains("\"e\":\"")).count();
     let (count, wrong) = replay::replay(&text);
     let differing = wrong.len();

@@ -4,12 +4,13 @@ use super::{Connection, Failure, MAX_MESSAGE, net};
 use futures::{StreamExt as _, stream::BoxStream};
 use http::{Uri, uri::PathAndQuery};
 use hyper_util::rt::TokioIo;
-use std::{error::Error as _, time::Duration};
+use std::error::Error as _;
+use tiphys_repo::net::endpoint;
 use tonic::{
     Request, Status,
     client::Grpc,
     metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap},
-    transport::{Channel, Endpoint},
+    transport::Channel,
 };
 use tonic_prost::ProstCodec;
 
@@ -38,14 +39,7 @@ impl GrpcTransport {
             let key = AsciiMetadataKey::from_bytes(name.as_bytes()).map_err(|_| bad())?;
             metadata.append(key, AsciiMetadataValue::try_from(value).map_err(|_| bad())?);
         }
-        let scheme = if c.plaintext { "http" } else { "https" };
-        let origin: Uri = format!("{scheme}://{}", c.server).parse().map_err(|e| failed(format!("not an address: {e}")))?;
-        // The connector does TLS itself, so the channel must not know of it.
-        let endpoint = Endpoint::from_shared(format!("http://{}", c.server))
-            .and_then(|e| e.origin(origin).user_agent(concat!("tiphys/", env!("CARGO_PKG_VERSION"))))
-            .map_err(|e| failed(e.to_string()))?
-            .http2_keep_alive_interval(Duration::from_secs(20))
-            .keep_alive_timeout(Duration::from_secs(20));
+        let endpoint = endpoint(&c.server, c.plaintext).map_err(failed)?;
         let connection = c.clone();
         let connector = tower::service_fn(move |_: Uri| {
             let connection = connection.clone();

@@ -5,7 +5,7 @@ use clap::Args;
 use std::{fs, path::PathBuf, time::Duration};
 use tiphys_controllers::redis::{Format, Place};
 use tiphys_gocompat::duration;
-use tiphys_repo::net::Tls;
+use tiphys_repo::{Secret, net::Tls};
 
 const PORT: u16 = 6379;
 
@@ -49,22 +49,6 @@ pub struct RedisArgs {
     app_state_cache_expiration: String,
 }
 
-/// A text that is not shown.
-#[derive(Clone)]
-struct Secret(String);
-
-impl From<&str> for Secret {
-    fn from(text: &str) -> Self {
-        Self(text.to_owned())
-    }
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret")
-    }
-}
-
 impl RedisArgs {
     /// Where it is; `None`: there is none.
     pub fn place(&self) -> anyhow::Result<Option<Place>> {
@@ -84,7 +68,7 @@ impl RedisArgs {
             bail!("--app-state-cache-expiration {keep} is less than a second");
         };
         let format = Format { prefix: self.prefix.clone(), compress, keep: Duration::from_secs(seconds) };
-        let (username, password) = (self.username.clone(), self.password.0.clone());
+        let (username, password) = (self.username.clone(), self.password.clone());
         Ok(Some(Place { host: host.to_owned(), port, db: self.db, username, password, tls: self.tls()?, format }))
     }
 

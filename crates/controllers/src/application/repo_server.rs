@@ -22,6 +22,7 @@ pub struct Questions<'a> {
     pass: &'a Pass<'a>,
     wanted: &'a Wanted,
     settings: Arc<Settings>,
+    project: Arc<AppProject>,
     /// What every request says.
     common: ManifestRequest,
     /// The sources that have a name, at the revisions that were synced.
@@ -75,7 +76,7 @@ impl<'a> Questions<'a> {
             ..permitted(&settings, &project)
         };
         let synced_refs = if wanted.several { refs_at(&synced) } else { Refs::new() };
-        Ok(Self { pass, wanted, settings, common, synced_refs })
+        Ok(Self { pass, wanted, settings, project, common, synced_refs })
     }
 
     /// The manifests of each source.
@@ -102,7 +103,7 @@ impl<'a> Questions<'a> {
         };
         let mut request = ManifestRequest { repo: Some(repo), revision, application_source: Some(source.clone()), ..self.common.clone() };
         if source.repo_url.starts_with("oci://") {
-            let (repos, creds) = oci(&self.settings, self.pass.controller.project_of(&self.pass.app)?.as_ref());
+            let (repos, creds) = of_type(&self.settings, &self.project, "oci");
             request.repos.extend(repos);
             request.helm_repo_creds.extend(creds);
         }
@@ -172,10 +173,6 @@ fn clean(path: &str) -> String {
 fn permitted(settings: &Settings, project: &AppProject) -> ManifestRequest {
     let (repos, helm_repo_creds) = of_type(settings, project, "helm");
     ManifestRequest { repos: repos.into_iter().filter(|r| !r.name.is_empty()).collect(), helm_repo_creds, ..ManifestRequest::default() }
-}
-
-fn oci(settings: &Settings, project: &AppProject) -> (Vec<Repository>, Vec<RepoCreds>) {
-    of_type(settings, project, "oci")
 }
 
 fn of_type(settings: &Settings, project: &AppProject, kind: &str) -> (Vec<Repository>, Vec<RepoCreds>) {

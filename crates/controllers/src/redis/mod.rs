@@ -17,7 +17,10 @@ use std::{
 };
 use tiphys_api::cluster::ClusterInfo;
 use tiphys_cluster::app_state::{AppKey, AppStates};
-use tiphys_repo::net::{self, Tls};
+use tiphys_repo::{
+    Secret,
+    net::{self, Tls},
+};
 use tokio::{
     sync::broadcast::error::RecvError,
     time::{Instant, sleep, sleep_until, timeout},
@@ -32,14 +35,14 @@ const SETTLE: Duration = Duration::from_millis(50);
 const CLUSTERS: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Where Redis is, and how it is written to. No Debug: it holds the password.
+/// Where Redis is, and how it is written to.
 #[derive(Clone)]
 pub struct Place {
     pub host: String,
     pub port: u16,
     pub db: i64,
     pub username: String,
-    pub password: String,
+    pub password: Secret,
     pub tls: Option<Tls>,
     pub format: Format,
 }
@@ -121,7 +124,7 @@ async fn connected(place: &Place, known: &Known, failures: &mut u32) -> Result<N
 async fn connect(place: &Place) -> Result<(MultiplexedConnection, AbortOnDropHandle<()>), RedisError> {
     let mut login = RedisConnectionInfo::default().set_db(place.db).set_skip_set_lib_name();
     if !place.password.is_empty() {
-        login = login.set_password(&place.password);
+        login = login.set_password(place.password.expose());
         if !place.username.is_empty() {
             login = login.set_username(&place.username);
         }

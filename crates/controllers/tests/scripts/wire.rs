@@ -3,31 +3,32 @@
 //! A controller that dies here dies as with `kill -9`: what it sent before may have been done, nothing of it is ever heard of again, and
 //! nothing that it goes on to do arrives anywhere.
 
+mod answer;
+mod held;
+
+use answer::{cut, refusal, status, streamed, whole};
 use bytes::{Bytes, BytesMut};
+use held::Held;
 use http::{Method, Request, Response, StatusCode};
-use http_body::{Body as _, Frame};
-use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
+use http_body::Body as _;
+use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use kube::client::Body;
 use serde_json::{Value, json};
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     convert::Infallible,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 use tiphys_embedded_kube::EmbeddedKube;
 use tiphys_testkit::Rng;
 use tokio::{
     sync::{Notify, mpsc},
-    time::{Instant, sleep_until},
+    time::sleep_until,
 };
 use tower::{BoxError, ServiceExt};
-
-/// News are held back at most so long: shorter than what a script takes for rest.
-const LONGEST_LAG: Duration = Duration::from_secs(2);
 
 /// Whether a write had been done when the process died of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -374,107 +375,4 @@ impl Errors {
             _ => ("cut", Harm::Cut),
         }
     }
-}
-
-/// Events on their way.
-#[derive(Default)]
-struct Held {
-    lines: VecDeque<(Instant, Bytes)>,
-    /// Until then nothing is handed on, and what happened to one object becomes one event.
-    merging: Option<Instant>,
-}
-
-impl Held {
-    fn due(&self) -> Option<Instant> {
-        self.merging.or_else(|| self.lines.front().map(|(due, _)| *due))
-    }
-
-    fn put(&mut self, line: Bytes) {
-        self.lines.push_back((Instant::now() + LONGEST_LAG, line));
-    }
-
-    fn merges(&mut self, line: Bytes) {
-        self.put(line);
-        self.merging = Some(Instant::now() + LONGEST_LAG);
-    }
-
-    fn released(&mut self, lag: usize) -> Vec<Bytes> {
-        let now = Instant::now();
-        match self.merging {
-            Some(until) if until > now => return Vec::new(),
-            Some(_) => {
-                self.merging = None;
-                return merged(self.lines.drain(..).map(|(_, line)| line));
-            }
-            None => {}
-        }
-        let mut released = Vec::new();
-        while self.lines.len() > lag || self.lines.front().is_some_and(|(due, _)| *due <= now) {
-            released.extend(self.lines.pop_front().map(|(_, line)| line));
-        }
-        released
-    }
-}
-
-/// The same events with one for each object: what it came to.
-fn merged(lines: impl Iterator<Item = Bytes>) -> Vec<Bytes> {
-    let mut events: Vec<Option<(String, Value)>> = Vec::new();
-    for line in lines {
-        let Ok(mut event) = serde_json::from_slice::<Value>(&line) else { continue };
-        let metadata = &event["object"]["metadata"];
-        let key = format!("{}/{}", metadata["namespace"], metadata["name"]);
-        let earlier = events.iter_mut().find(|e| e.as_ref().is_some_and(|(k, _)| *k == key));
-        if let Some((_, earlier)) = earlier.and_then(Option::take) {
-            match (earlier["type"].as_str(), event["type"].as_str()) {
-                (Some("ADDED"), Some("DELETED")) => continue,
-                (Some("ADDED"), _) => event["type"] = "ADDED".into(),
-                (Some("DELETED"), _) => event["type"] = "MODIFIED".into(),
-                _ => {}
-            }
-        }
-        events.push(Some((key, event)));
-    }
-    events.into_iter().flatten().map(|(_, event)| Bytes::from(format!("{event}\n"))).collect()
-}
-
-fn status(code: u16, reason: &str, message: &str) -> Value {
-    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message})
-}
-
-fn refusal(code: u16, message: &str, wait: bool) -> Answer {
-    let reason = match code {
-        409 => "Conflict",
-        413 => "RequestEntityTooLarge",
-        403 => "Forbidden",
-        404 => "NotFound",
-        422 => "Invalid",
-        429 => "TooManyRequests",
-        503 => "ServiceUnavailable",
-        _ => "InternalError",
-    };
-    let mut answer = whole(StatusCode::from_u16(code).expect("a status"), Bytes::from(status(code, reason, message).to_string()));
-    if wait {
-        answer.headers_mut().insert("Retry-After", http::HeaderValue::from_static("1"));
-    }
-    answer
-}
-
-fn whole(status: StatusCode, body: Bytes) -> Answer {
-    let mut answer = Response::new(http_body_util::Full::new(body).map_err(|never| match never {}).boxed_unsync());
-    *answer.status_mut() = status;
-    answer
-}
-
-fn cut(status: StatusCode, body: &Bytes) -> Answer {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    let _ = sender.send(Ok(body.slice(..body.len() / 2)));
-    let _ = sender.send(Err("the connection is cut".into()));
-    let mut answer = Response::new(streamed(receiver));
-    *answer.status_mut() = status;
-    answer
-}
-
-fn streamed(receiver: mpsc::UnboundedReceiver<Result<Bytes, BoxError>>) -> UnsyncBoxBody<Bytes, BoxError> {
-    let frames = futures::stream::unfold(receiver, |mut receiver| async move { Some((receiver.recv().await?.map(Frame::data), receiver)) });
-    StreamBody::new(frames).boxed_unsync()
 }

@@ -1,0 +1,52 @@
+//! What the other side hears: refusals, whole answers, and answers that break off.
+
+use super::Answer;
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tower::BoxError;
+
+pub fn status(code: u16, reason: &str, message: &str) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message})
+}
+
+pub fn refusal(code: u16, message: &str, wait: bool) -> Answer {
+    let reason = match code {
+        409 => "Conflict",
+        413 => "RequestEntityTooLarge",
+        403 => "Forbidden",
+        404 => "NotFound",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        503 => "ServiceUnavailable",
+        _ => "InternalError",
+    };
+    let mut answer = whole(StatusCode::from_u16(code).expect("a status"), Bytes::from(status(code, reason, message).to_string()));
+    if wait {
+        answer.headers_mut().insert("Retry-After", http::HeaderValue::from_static("1"));
+    }
+    answer
+}
+
+pub fn whole(status: StatusCode, body: Bytes) -> Answer {
+    let mut answer = Response::new(http_body_util::Full::new(body).map_err(|never| match never {}).boxed_unsync());
+    *answer.status_mut() = status;
+    answer
+}
+
+pub fn cut(status: StatusCode, body: &Bytes) -> Answer {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let _ = sender.send(Ok(body.slice(..body.len() / 2)));
+    let _ = sender.send(Err("the connection is cut".into()));
+    let mut answer = Response::new(streamed(receiver));
+    *answer.status_mut() = status;
+    answer
+}
+
+pub fn streamed(receiver: mpsc::UnboundedReceiver<Result<Bytes, BoxError>>) -> UnsyncBoxBody<Bytes, BoxError> {
+    let frames = futures::stream::unfold(receiver, |mut receiver| async move { Some((receiver.recv().await?.map(Frame::data), receiver)) });
+    StreamBody::new(frames).boxed_unsync()
+}
