@@ -5,15 +5,18 @@
 use super::{rollback, sources};
 use jiff::{SignedDuration, Timestamp};
 use tiphys_api::{
-    Application,
-    operation::{Operation, OperationInitiator, RetryStrategy, SyncOperation, SyncOperationResource},
+    Application, constants,
+    operation::{Info, Operation, OperationInitiator, RetryStrategy, SyncOperation, SyncOperationResource},
     status::ResourceStatus,
 };
+use tiphys_engine::sync::{large_prune::LargePrune, request::deletion_confirmed};
 
 /// A self-heal that was undone so often is told of.
 const OFTEN: i64 = 5;
 /// At most so many resources are named then.
 const NAMED: usize = 3;
+/// The operation's word for that a large prune was approved.
+const CONFIRMED: &str = "Pruning confirmed";
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +63,8 @@ pub struct Compared<'a> {
     pub revision: &'a str,
     pub revisions: &'a [String],
     pub resources: &'a [ResourceStatus],
+    /// Pruning would leave little.
+    pub large_prune: Option<LargePrune>,
 }
 
 /// Decides for an Application that was compared just now.
@@ -83,8 +88,11 @@ pub fn decide(app: &Application, compared: &Compared<'_>, backoff: Backoff, now:
         ..SyncOperation::default()
     };
     let shown = sources::shown(compared.revision, compared.revisions);
+    let unconfirmed = compared.large_prune.filter(|_| prune).map(|large| unconfirmed(&large, &shown));
     match attempted(app, compared, &shown) {
         Attempt::None => {}
+        // It was stopped for want of a confirmation, which may be there now.
+        Attempt::Failed(message) if unconfirmed.as_ref().is_some_and(|text| message.starts_with(text)) => {}
         Attempt::Failed(message) => return Verdict::Refused(format!("Failed last sync attempt to [{shown}]: {message}")),
         Attempt::Succeeded if !automated.self_heal.unwrap_or_default() => return Verdict::Nothing,
         Attempt::Succeeded => {
@@ -97,12 +105,49 @@ pub fn decide(app: &Application, compared: &Compared<'_>, backoff: Backoff, now:
             sync.resources = compared.resources.iter().filter(|r| r.status != "Synced" && !r.hook).map(selected).collect();
         }
     }
-    if prune && !automated.allow_empty.unwrap_or_default() && compared.resources.iter().all(|r| r.requires_pruning) {
-        return Verdict::Refused(format!("Skipping sync attempt to [{shown}]: auto-sync will wipe out all resources"));
+    let mut info = Vec::new();
+    match unconfirmed {
+        _ if prune && compared.resources.iter().all(|r| r.requires_pruning) => {
+            if !automated.allow_empty.unwrap_or_default() {
+                return Verdict::Refused(format!("Skipping sync attempt to [{shown}]: auto-sync will wipe out all resources"));
+            }
+            info.extend(compared.large_prune.map(|large| confirmed(&large, "allowEmpty")));
+        }
+        Some(text) => match approval(app, &text) {
+            Some(time) => info.extend(compared.large_prune.map(|large| confirmed(&large, time))),
+            None => return Verdict::Refused(text),
+        },
+        None => {}
     }
     let retry = policy.retry.clone().unwrap_or(RetryStrategy { limit: 5, ..RetryStrategy::default() });
     let initiated_by = OperationInitiator { automated: true, ..OperationInitiator::default() };
-    Verdict::Start(Box::new(Operation { sync: Some(sync), initiated_by, info: Vec::new(), retry }))
+    Verdict::Start(Box::new(Operation { sync: Some(sync), initiated_by, info, retry }))
+}
+
+/// Why a sync does not prune so much by itself. Not of Argo CD, which prunes it.
+pub fn unconfirmed(large: &LargePrune, revision: &str) -> String {
+    let LargePrune { prunes, live } = large;
+    let approval = constants::DELETION_APPROVED;
+    format!(
+        "Skipping sync attempt to [{revision}]: auto-sync would prune {prunes} of {live} resources; sync with prune, or confirm it by {approval}"
+    )
+}
+
+/// Whether an operation may prune as much as it likes: a user asked for it, or confirmed it.
+pub fn may_prune_much(operation: &Operation) -> bool {
+    !operation.initiated_by.automated || operation.info.iter().any(|i| i.name == CONFIRMED) || rollback::origin(operation).is_some()
+}
+
+/// The approval of what is told in a condition, if it came after it was told.
+fn approval<'a>(app: &'a Application, told: &str) -> Option<&'a str> {
+    let since = app.status.conditions.iter().find(|c| c.message == told)?.last_transition_time?.timestamp();
+    let approved = app.metadata.annotations.get(constants::DELETION_APPROVED)?;
+    deletion_confirmed(Some(approved), since).then_some(approved)
+}
+
+/// Stays with the operation, whose retries may meet another revision.
+fn confirmed(large: &LargePrune, by: &str) -> Info {
+    Info { name: CONFIRMED.into(), value: format!("{} of {} resources, {by}", large.prunes, large.live) }
 }
 
 enum Attempt {
@@ -195,7 +240,8 @@ mod tests {
 
     fn run(change: &Value, resources: &[ResourceStatus]) -> Verdict {
         let now = "2026-01-01T00:00:01Z".parse().expect("a time");
-        decide(&app(change), &Compared { out_of_sync: true, revision: "abc", revisions: &[], resources }, Backoff::default(), now)
+        let compared = Compared { out_of_sync: true, revision: "abc", revisions: &[], resources, large_prune: None };
+        decide(&app(change), &compared, Backoff::default(), now)
     }
 
     #[test]
@@ -237,6 +283,36 @@ mod tests {
         assert_eq!(run(&prune, &[resource("OutOfSync", true)]), Verdict::Refused(expected.into()));
         let allowed = json!({"spec": {"syncPolicy": {"automated": {"prune": true, "allowEmpty": true}}}});
         assert!(matches!(run(&allowed, &[resource("OutOfSync", true)]), Verdict::Start(_)));
+    }
+
+    #[test]
+    fn a_large_prune_waits_for_an_approval_of_what_was_told() {
+        let large = LargePrune { prunes: 15, live: 20 };
+        let text = "Skipping sync attempt to [abc]: auto-sync would prune 15 of 20 resources; sync with prune, or confirm it by argocd.argoproj.io/deletion-approved";
+        let resources = [resource("OutOfSync", true), resource("Synced", false)];
+        let decided = |approved: &str, told: &str, change: &Value| {
+            let condition = json!([{"type": "SyncError", "message": told, "lastTransitionTime": "2026-01-01T00:00:10Z"}]);
+            let base = json!({"metadata": {"annotations": {"argocd.argoproj.io/deletion-approved": approved}},
+                "spec": {"syncPolicy": {"automated": {"prune": true}}}, "status": {"conditions": condition}});
+            let change = tiphys_apimachinery::patch::json_merge::apply(&base, change).expect("maps");
+            let compared = Compared { out_of_sync: true, revision: "abc", revisions: &[], resources: &resources, large_prune: Some(large) };
+            decide(&app(&change), &compared, Backoff::default(), "2026-01-01T00:01:00Z".parse().expect("a time"))
+        };
+        let none = json!({});
+        let refused = Verdict::Refused(text.to_owned());
+        assert_eq!(decided("2026-01-01T00:00:10Z", "another revision", &none), refused, "nobody was told of it");
+        assert_eq!(decided("2026-01-01T00:00:09Z", text, &none), refused, "too early");
+        assert_eq!(decided("yes", text, &none), refused);
+        let stopped = tiphys_apimachinery::patch::json_merge::apply(
+            &tried("Failed", 0),
+            &json!({"status": {"operationState": {"message": format!("{text} (retried 1 times).")}}}),
+        );
+        assert_eq!(decided("", text, &stopped.expect("maps")), refused, "an operation that was stopped for it");
+        let Verdict::Start(operation) = decided("2026-01-01T00:00:10Z", text, &none) else { panic!("it is approved") };
+        assert!(may_prune_much(&operation) && operation.initiated_by.automated);
+        assert_eq!(operation.info[0].value, "15 of 20 resources, 2026-01-01T00:00:10Z");
+        let unpruned = json!({"spec": {"syncPolicy": {"automated": {"prune": false}}}});
+        assert_eq!(decided("", text, &unpruned), Verdict::Nothing, "nothing is pruned, and nothing else is to be done");
     }
 
     #[test]

@@ -365,6 +365,9 @@ fn concerns_us(change: &RecordChange<Application>) -> bool {
         || after.str_at("/status/operationState/phase") == "Terminating"
 }
 
+/// The approval of prunes and deletions, see [`tiphys_api::constants::DELETION_APPROVED`].
+const APPROVED: &str = "/metadata/annotations/argocd.argoproj.io~1deletion-approved";
+
 /// How thorough a look a changed record calls for. What was compared says itself whether source or destination differ from it; of the
 /// rest of the specification, such as the project, it keeps nothing.
 fn reason_of(change: &RecordChange<Application>) -> Reason {
@@ -372,7 +375,7 @@ fn reason_of(change: &RecordChange<Application>) -> Reason {
     let (before, after) = (&before.object, &change.record.object);
     let differs = |pointer: &str| before.pointer(pointer) != after.pointer(pointer);
     // What happened while it was skipped has been missed.
-    match (differs("/spec/syncPolicy") || differs(SKIP), differs("/spec")) {
+    match (differs("/spec/syncPolicy") || differs(SKIP), differs("/spec") || differs(APPROVED)) {
         (true, _) => Reason::at(Level::Latest),
         (false, true) => Reason::at(Level::Recent),
         (false, false) => Reason::LOOK,

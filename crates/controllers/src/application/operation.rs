@@ -4,7 +4,7 @@
 //! stored in the status is enough to go on.
 
 use super::{
-    compare,
+    auto_sync, compare,
     ending::{TIMED_OUT, finish},
     error::Error,
     impersonation,
@@ -30,7 +30,7 @@ use tiphys_engine::{
     health, permit,
     sync::{
         self, Decision, Ending, Observed, OnTimeout, OperationPhase, PROGRESS_ANNOTATION, Progress, SyncPlan, SyncRequest, Timeouts,
-        window::Windows,
+        large_prune::LargePrune, window::Windows,
     },
     types::{Comparison, ConditionType},
 };
@@ -200,12 +200,14 @@ fn operation_id(pass: &Pass<'_>) -> String {
 async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
     pass.controller.project_of(&pass.app).map_err(|e| Failure::error(format!("Failed to load application project: {e}")))?;
     let mut state = state(pass);
+    let may_prune_much = auto_sync::may_prune_much(&state.operation);
     let Some(operation) = state.operation.sync.clone() else {
         return Err(Failure::error("Invalid operation request: no operation specified"));
     };
     let settings = pass.controller.records.settings();
     let limits = timeouts::limits(&settings, &operation.sync_options).map_err(Failure::error)?;
     timeouts::supersede(&settings, &operation.sync_options).map_err(Failure::error)?;
+    let prune_limit = timeouts::prune_limit(&settings, &operation.sync_options).map_err(Failure::error)?;
     let problems = pass.spec_problems();
     status::set_conditions(&mut pass.app.status, &problems, &status::BY_SPEC, pass.now);
     if let Some(text) = status::error_text(&tiphys_api::status::ApplicationStatus {
@@ -239,6 +241,11 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
     let errors: Vec<_> = comparison.conditions.iter().filter(|c| c.is_error()).map(|c| format!("{}: {}", c.kind, c.message)).collect();
     if !errors.is_empty() {
         return Err(Failure::error(errors.join(";")));
+    }
+    // A retry with the newest revision may meet what nobody has seen.
+    if let Some(large) = LargePrune::of(&comparison, prune_limit).filter(|_| operation.prune && !may_prune_much) {
+        let message = auto_sync::unconfirmed(&large, &sources::shown(&revisions.one, &revisions.several));
+        return Err(Failure { phase: OperationPhase::Failed, message });
     }
     let request = SyncRequest { wave_timeout_secs: limits.wave_secs, ..request(pass, &operation, &revisions.one, id) };
     pass.memo.syncing = Some(supersede::Syncing { revisions, digest: desired.digest() });

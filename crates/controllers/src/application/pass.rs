@@ -24,7 +24,11 @@ use tiphys_cluster::{
 };
 use tiphys_engine::{
     spec,
-    sync::{OnTimeout, PROGRESS_ANNOTATION, window::Windows},
+    sync::{
+        OnTimeout, PROGRESS_ANNOTATION,
+        large_prune::{DEFAULT_LIMIT, LargePrune},
+        window::Windows,
+    },
     tree,
     types::{Comparison, Condition, ConditionType},
 };
@@ -224,14 +228,19 @@ impl<'a> Pass<'a> {
                 return windows.wait(self.now).map(|wait| (Reason::at(Level::Recent), wait));
             }
         }
+        let settings = self.controller.records.settings();
+        let options = self.app.spec.sync_policy.as_ref().map(|p| p.sync_options.as_slice()).unwrap_or_default();
+        // A limit that cannot be read is told by the sync.
+        let limit = super::timeouts::prune_limit(&settings, options).unwrap_or(DEFAULT_LIMIT);
         let sync = &self.app.status.sync;
         let compared = auto_sync::Compared {
             out_of_sync: sync.status == "OutOfSync",
             revision: &sync.revision,
             revisions: &sync.revisions,
             resources: &self.app.status.resources,
+            large_prune: self.memo.comparison.as_deref().and_then(|c| LargePrune::of(c, limit)),
         };
-        let verdict = auto_sync::decide(&self.app, &compared, super::timeouts::self_heal(&self.controller.records.settings()), self.now);
+        let verdict = auto_sync::decide(&self.app, &compared, super::timeouts::self_heal(&settings), self.now);
         let mut conditions = Vec::new();
         let mut again = None;
         match verdict {

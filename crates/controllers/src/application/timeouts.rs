@@ -1,10 +1,11 @@
 //! How long things may take and stay good, as the settings say: comparisons (`timeout.reconciliation`, its jitter,
-//! `timeout.hard.reconciliation` of argocd-cm), syncs, waves and self-healing (`controller.*` of argocd-cmd-params-cm).
+//! `timeout.hard.reconciliation` of argocd-cm), syncs, waves and self-healing, and how much a sync may prune (`controller.*` of
+//! argocd-cmd-params-cm).
 
 use super::auto_sync::Backoff;
 use jiff::SignedDuration;
 use tiphys_cluster::records::Settings;
-use tiphys_engine::sync::{OnTimeout, Timeouts, timeout};
+use tiphys_engine::sync::{OnTimeout, Timeouts, large_prune, timeout};
 use tiphys_gocompat::duration;
 
 const DEFAULT: SignedDuration = SignedDuration::from_secs(120);
@@ -69,6 +70,15 @@ pub fn supersede(settings: &Settings, options: &[String]) -> Result<bool, String
     Ok(timeout::supersede(options)?.unwrap_or_else(default))
 }
 
+/// How many resources an automated sync may prune, whatever is left; 0: as many as there are.
+///
+/// # Errors
+/// When the option cannot be read; the text names it.
+pub fn prune_limit(settings: &Settings, options: &[String]) -> Result<u32, String> {
+    let default = || word(settings, "tiphys.controller.sync.prune.limit", |w| w.parse().ok()).unwrap_or(large_prune::DEFAULT_LIMIT);
+    Ok(large_prune::limit(options)?.unwrap_or_else(default))
+}
+
 /// A word of a controller's parameter; an unknown one counts as not set.
 fn word<T>(settings: &Settings, key: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
     let text = settings.param(key);
@@ -115,12 +125,13 @@ mod tests {
     fn parameters_of_the_controller() {
         let mut settings = Settings::default();
         assert_eq!((limits(&settings, &[]), self_heal(&settings).factor), (Ok(Timeouts::default()), 3));
-        assert_eq!(supersede(&settings, &[]), Ok(false));
+        assert_eq!((supersede(&settings, &[]), prune_limit(&settings, &[])), (Ok(false), Ok(10)));
         for (key, value) in [
             ("controller.sync.timeout.seconds", "90"),
             ("tiphys.controller.sync.wave.timeout.seconds", "30"),
             ("tiphys.controller.sync.on.timeout", "retry"),
             ("tiphys.controller.sync.supersede", "true"),
+            ("tiphys.controller.sync.prune.limit", "100"),
             ("controller.self.heal.backoff.timeout.seconds", "5"),
             ("controller.self.heal.backoff.factor", "many"),
             ("controller.self.heal.backoff.cap.seconds", "60"),
@@ -131,6 +142,7 @@ mod tests {
         assert_eq!(limits(&settings, &[]), Ok(expected));
         assert_eq!(limits(&settings, &["OnTimeout=fail".into()]), Ok(Timeouts { then: OnTimeout::Fail, ..expected }));
         assert_eq!((supersede(&settings, &[]), supersede(&settings, &["Supersede=false".into()])), (Ok(true), Ok(false)));
+        assert_eq!((prune_limit(&settings, &[]), prune_limit(&settings, &["PruneLimit=0".into()])), (Ok(100), Ok(0)));
         settings.params.insert("tiphys.controller.sync.on.timeout".into(), "perhaps".into());
         assert_eq!(limits(&settings, &[]).map(|l| l.then), Ok(OnTimeout::Fail));
         let backoff = self_heal(&settings);

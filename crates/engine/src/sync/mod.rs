@@ -7,6 +7,7 @@
 
 pub mod effect;
 pub mod hook;
+pub mod large_prune;
 mod ledger;
 mod listing;
 pub mod next;

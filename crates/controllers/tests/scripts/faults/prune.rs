@@ -40,6 +40,11 @@ const CASES: &[Case] = &[
     // Manifests.
     Case("broken YAML", "commit\n  configmap one\n  ---\n  apiVersion: v1\n  kind: ConfigMap\n  metadata: [\n  ---", NOTHING),
     Case("nothing at all", "commit\n", NOTHING),
+    Case(
+        "nothing but one of many",
+        "app\n  syncPolicy: {syncOptions: [SkipDryRunOnMissingResource=true, PruneLimit=2]}\ncommit\n  configmap one",
+        NOTHING,
+    ),
     Case("broken JSON", "commit\n  configmap one\n  --- app/x.json\n  {\"apiVersion\":\n  ---", NOTHING),
     Case(
         "too many aliases",

@@ -1,7 +1,10 @@
 //! Pruning: facts D.
 
 use super::sim::{Sim, make, options, says, wave};
-use crate::sync::{Effect, OperationPhase, Propagation};
+use crate::sync::{
+    Effect, OperationPhase, Propagation,
+    large_prune::{DEFAULT_LIMIT, LargePrune, limit},
+};
 use std::time::Duration;
 
 #[test]
@@ -226,4 +229,42 @@ fn a_dry_run_reports_the_pruning_of_what_is_to_be_pruned() {
     sim.request.dry_run = true;
     sim.progress = sim.decide().progress;
     assert_eq!((sim.result("p"), sim.result("c")), ("Pruned Succeeded pruned (dry run)".into(), "none".into()));
+}
+
+#[test]
+fn a_prune_is_large_when_it_leaves_less_than_half() {
+    let named = |prefix: &str, n: usize| (0..n).map(|i| make("ConfigMap", &format!("{prefix}{i}"))).collect::<Vec<_>>();
+    for (wanted, refused, gone, limit, large) in [
+        (0, 0, 11, DEFAULT_LIMIT, true),
+        (10, 0, 11, DEFAULT_LIMIT, true),
+        (11, 0, 11, DEFAULT_LIMIT, false),
+        (3, 0, 10, DEFAULT_LIMIT, false),
+        // What says `Prune=false` stays.
+        (3, 8, 10, DEFAULT_LIMIT, false),
+        (0, 0, 3, 2, true),
+        (0, 0, 500, 0, false),
+    ] {
+        let mut sim = Sim::new(named("kept", wanted));
+        for object in named("kept", wanted).into_iter().chain(named("gone", gone)) {
+            sim = sim.existing(object);
+        }
+        for object in named("refused", refused) {
+            sim = sim.existing(options(object, "Prune=false"));
+        }
+        let expected = large.then_some(LargePrune { prunes: gone, live: wanted + gone });
+        assert_eq!(LargePrune::of(&sim.comparison(), limit), expected, "{wanted} {refused} {gone} {limit}");
+    }
+    // Whatever has another name now has not gone.
+    let mut renamed = Sim::new(named("new", 20));
+    for object in named("old", 20) {
+        renamed = renamed.existing(object);
+    }
+    assert_eq!(LargePrune::of(&renamed.comparison(), DEFAULT_LIMIT), None);
+}
+
+#[test]
+fn the_limit_of_prunes_is_an_option() {
+    assert_eq!((limit(&["Prune=false"]), limit(&["PruneLimit=3", "PruneLimit=0"])), (Ok(None), Ok(Some(0))));
+    let error = "sync option \"PruneLimit=few\": the value must be a number of resources, or 0 for no limit";
+    assert_eq!(limit(&["PruneLimit=few"]), Err(error.to_owned()));
 }
