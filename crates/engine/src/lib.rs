@@ -8,6 +8,7 @@ pub mod compare;
 pub mod customize;
 pub mod diff;
 pub mod error;
+pub mod generate_paths;
 mod gojson;
 pub mod health;
 pub mod marks;

@@ -48,8 +48,8 @@ impl Assets {
     }
 }
 
-pub(crate) fn text(status: StatusCode, body: &'static str) -> Response<Body> {
-    let mut response = Response::new(Body::new(http_body_util::Full::new(Bytes::from_static(body.as_bytes()))));
+pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::new(http_body_util::Full::new(body.into())));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response

@@ -15,6 +15,7 @@ mod services;
 pub mod settings;
 pub mod table;
 pub mod transport;
+mod webhook;
 
 pub use assets::Assets;
 pub use error::{ApiError, Code};

@@ -8,6 +8,7 @@ use crate::{
     services::repository::Connections,
     settings::SettingsCache,
     transport,
+    webhook::Webhooks,
 };
 use std::sync::Arc;
 use tiphys_api::Application;
@@ -74,6 +75,7 @@ pub struct State {
     pub options: Options,
     pub table: Table,
     pub assets: Assets,
+    pub(crate) webhooks: Webhooks,
 }
 
 impl State {
@@ -106,6 +108,7 @@ impl Server {
             options: deps.options,
             table: Table::new(),
             assets: deps.assets,
+            webhooks: Webhooks::default(),
         }))
     }
 

@@ -1,7 +1,10 @@
 //! What the server reads from argocd-cm and argocd-secret. [`SettingsCache`] remembers it for a moment, so that not every
 //! request asks Kubernetes.
 
-use crate::{error::ApiError, ports::Store};
+use crate::{
+    error::ApiError,
+    ports::{SecretRecord, Store},
+};
 use jiff::Timestamp;
 use std::{
     collections::BTreeMap,
@@ -23,6 +26,8 @@ pub struct Settings {
     pub admin_enabled: bool,
     pub signing_key: Vec<u8>,
     pub session_seconds: i64,
+    /// What those who send webhooks know: `webhook.*` of argocd-secret that is not empty.
+    pub webhook_secrets: BTreeMap<String, Vec<u8>>,
 }
 
 impl Settings {
@@ -73,11 +78,22 @@ impl SettingsCache {
             admin_password_mtime: secret.text("admin.passwordMtime").parse().ok(),
             signing_key: secret.data.get("server.secretkey").cloned().unwrap_or_default(),
             session_seconds: duration.unwrap_or(DAY_SECONDS),
+            webhook_secrets: webhook_secrets(&secret),
             config,
         });
         *cached = Some((Instant::now(), settings.clone()));
         Ok(settings)
     }
+}
+
+/// A value that is `$key` is another one of the same Secret.
+fn webhook_secrets(secret: &SecretRecord) -> BTreeMap<String, Vec<u8>> {
+    let value = |value: &Vec<u8>| {
+        let other = value.strip_prefix(b"$").and_then(|key| secret.data.get(std::str::from_utf8(key).ok()?));
+        other.map_or_else(|| value.clone(), |other| other.trim_ascii().to_vec())
+    };
+    let webhooks = secret.data.iter().filter(|(key, _)| key.starts_with("webhook."));
+    webhooks.map(|(key, v)| (key.clone(), value(v))).filter(|(_, v)| !v.is_empty()).collect()
 }
 
 /// A duration such as `24h` or `1h30m`; None when it is none.

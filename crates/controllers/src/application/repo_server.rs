@@ -12,7 +12,7 @@ use tiphys_api::{
     source::ApplicationSource,
 };
 use tiphys_cluster::{clusters::LiveCluster, records::Settings};
-use tiphys_engine::{spec, types::TrackingMethod};
+use tiphys_engine::{generate_paths, spec, types::TrackingMethod};
 use tiphys_repo::{Manifests, RepoServer};
 
 type Refs = BTreeMap<String, RefTarget>;
@@ -69,7 +69,7 @@ impl<'a> Questions<'a> {
             ref_sources: refs_at(&|i| revisions[i].clone()),
             project_source_repos: project.spec.source_repos.clone(),
             project_name: project.metadata.name.clone(),
-            annotation_manifest_generate_paths: generate_paths(pass).to_owned(),
+            annotation_manifest_generate_paths: annotated_paths(pass).to_owned(),
             installation_id: tracking.installation_id.clone(),
             source_integrity: project.spec.source_integrity.clone(),
             verify_signature: project.spec.source_integrity.is_some(),
@@ -126,7 +126,7 @@ impl<'a> Questions<'a> {
             application_source: Some(source.clone()),
             synced_revision: synced.clone(),
             revision: revision.to_owned(),
-            paths: refresh_paths(&common.annotation_manifest_generate_paths, &source.path),
+            paths: generate_paths::whole(&common.annotation_manifest_generate_paths, &source.path),
             synced_ref_sources: self.synced_refs.clone(),
             app_label_key: common.app_label_key,
             app_name: common.app_name,
@@ -143,30 +143,8 @@ impl<'a> Questions<'a> {
     }
 }
 
-fn generate_paths<'a>(pass: &'a Pass<'_>) -> &'a str {
+fn annotated_paths<'a>(pass: &'a Pass<'_>) -> &'a str {
     pass.app.metadata.annotations.get(constants::MANIFEST_GENERATE_PATHS).map_or("", String::as_str)
-}
-
-/// The paths of `argocd.argoproj.io/manifest-generate-paths` from the repository's root; those that do not begin with `/` are below the source's.
-fn refresh_paths(annotation: &str, path: &str) -> Vec<String> {
-    let whole = |item: &str| match item.strip_prefix('/') {
-        Some(absolute) => absolute.to_owned(),
-        None => clean(&format!("{path}/{item}")),
-    };
-    annotation.split(';').map(str::trim).filter(|item| !item.is_empty()).map(whole).collect()
-}
-
-/// A relative path without `.`, and without `..` where there is something to leave.
-fn clean(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if parts.last().is_some_and(|last| *last != "..") => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
 }
 
 /// Repositories and templates of Helm that the project may use: charts may depend on charts in them.
@@ -214,14 +192,6 @@ mod tests {
     fn settings(config: &[(&str, &str)]) -> Settings {
         let config = config.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         Settings { config, ..Settings::default() }
-    }
-
-    #[test]
-    fn paths_are_the_repositorys() {
-        let paths = |annotation: &str, path: &str| refresh_paths(annotation, path).join(" ");
-        assert_eq!(paths(".; /shared ;;../base", "apps/a"), "apps/a shared apps/base");
-        assert_eq!(paths("../../..", "a"), "../..");
-        assert_eq!(paths(".", ""), ".");
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod rest;
 mod session;
 pub mod tls;
 
-use crate::{assets, auth::Caller, server::State};
+use crate::{assets, auth::Caller, server::State, webhook};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use std::{convert::Infallible, net::IpAddr, sync::Arc};
 use tonic::body::Body;
@@ -32,6 +32,8 @@ async fn handle(state: Arc<State>, source: IpAddr, mut request: Request<Body>) -
         return Ok(grpc::handle(state, source, request).await);
     } else if request.uri().path() == "/healthz" {
         assets::text(StatusCode::OK, "ok\n")
+    } else if request.uri().path() == webhook::PATH {
+        webhook::handle(state, request).await
     } else if request.uri().path().starts_with("/api/") {
         rest::handle(state, source, request).await
     } else if matches!(*request.method(), http::Method::GET | http::Method::HEAD) {

@@ -41,6 +41,8 @@ pub struct FakeStore {
     pub conflicts: Mutex<u32>,
     /// Namespaces beside `argocd` that Applications may be in.
     pub permitted: Mutex<Vec<String>>,
+    /// argocd-cm.
+    pub config: Mutex<BTreeMap<String, String>>,
 }
 
 /// Applications by qualified name, those of `argocd` by their own.
@@ -50,7 +52,13 @@ fn qualified(namespace: &str, name: &str) -> String {
 
 impl Default for FakeStore {
     fn default() -> Self {
-        Self { inner: Mutex::default(), changes: broadcast::Sender::new(1024), conflicts: Mutex::default(), permitted: Mutex::default() }
+        Self {
+            inner: Mutex::default(),
+            changes: broadcast::Sender::new(1024),
+            conflicts: Mutex::default(),
+            permitted: Mutex::default(),
+            config: Mutex::default(),
+        }
     }
 }
 
@@ -176,7 +184,7 @@ impl Store for FakeStore {
     }
 
     async fn config_map(&self, _: &str) -> StoreResult<BTreeMap<String, String>> {
-        Ok(BTreeMap::new())
+        Ok(self.config.lock().expect("not poisoned").clone())
     }
 
     async fn secret(&self, name: &str) -> StoreResult<SecretRecord> {

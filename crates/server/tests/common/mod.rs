@@ -32,13 +32,20 @@ pub struct World {
 
 impl World {
     pub async fn start() -> Self {
+        Self::start_with(&[], &[]).await
+    }
+
+    /// With these values of argocd-cm and of argocd-secret.
+    pub async fn start_with(config: &[(&str, &str)], secrets: &[(&str, &str)]) -> Self {
         let (store, live) = (Arc::new(FakeStore::default()), Arc::new(FakeLive::default()));
         // The lowest cost bcrypt has: the tests are not about its speed.
         let hash = bcrypt::hash(PASSWORD, 4).expect("it hashes");
         let mut secret = SecretRecord { name: "argocd-secret".into(), ..Default::default() };
         secret.data.insert("admin.password".into(), hash.into_bytes());
         secret.data.insert("server.secretkey".into(), b"signing key".to_vec());
+        secret.data.extend(secrets.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec())));
         store.put_secret(&secret).await.expect("stored");
+        store.config.lock().expect("not poisoned").extend(config.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
         let mut project = tiphys_api::AppProject::default();
         project.metadata.name = "default".into();
         project.metadata.namespace = "argocd".into();

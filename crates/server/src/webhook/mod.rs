@@ -1,0 +1,200 @@
+//! `/api/webhook`: a Git host tells of a push, and the Applications that it concerns are refreshed.
+//!
+//! Main type: [`Webhooks`]. Who sends is not logged in: a request is checked against the host's secret before its content is read
+//! as JSON, and all that are held at a time share one allowance of memory. Answers are Argo CD's.
+
+mod concern;
+mod payload;
+mod provider;
+
+use crate::{assets, server::State, settings::Settings};
+use concern::Watched;
+use futures::StreamExt as _;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use jiff::SignedDuration;
+use payload::Push;
+use provider::Provider;
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use tiphys_api::{Application, constants::REFRESH};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tonic::body::Body;
+
+pub const PATH: &str = "/api/webhook";
+const MAX_PAYLOAD: &str = "webhook.maxPayloadSizeMB";
+const MAX_PAYLOAD_MB: usize = 50;
+const JITTER: &str = "webhook.refresh.jitter";
+const JITTER_THRESHOLD: &str = "webhook.refresh.jitter.threshold";
+const JITTER_THRESHOLD_APPS: usize = 10;
+/// Bytes of all payloads that are held at a time, and so of one.
+const MEMORY: usize = 128 << 20;
+/// How long a payload may take to arrive.
+const SLOW: Duration = Duration::from_secs(30);
+/// Pushes whose Applications are being refreshed.
+const QUEUE: usize = 10_000;
+/// Applications that are asked to refresh at a time.
+const REFRESHES: usize = 20;
+/// Likely an attack, without effect: what Argo CD calls it in its log.
+const SECURITY_HIGH: u8 = 3;
+
+/// What requests share.
+pub struct Webhooks {
+    memory: Arc<Semaphore>,
+    queue: Arc<Semaphore>,
+    refreshes: Semaphore,
+}
+
+impl Default for Webhooks {
+    fn default() -> Self {
+        Self { memory: Arc::new(Semaphore::new(MEMORY)), queue: Arc::new(Semaphore::new(QUEUE)), refreshes: Semaphore::new(REFRESHES) }
+    }
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    Unknown,
+    Method,
+    /// Empty, cut off, too slow, too large, or no JSON where that is looked at first.
+    Payload,
+    /// The secret is not the right one.
+    Secret,
+    Failed,
+    Full,
+}
+
+/// Answers a request.
+pub async fn handle(state: Arc<State>, request: Request<Body>) -> Response<Body> {
+    let settings = match state.settings.get().await {
+        Ok(settings) => settings,
+        Err(e) => return assets::text(e.code.http(), "The settings cannot be read\n"),
+    };
+    let megabytes = max_megabytes(&settings);
+    match accept(&state, &settings, request, megabytes << 20).await {
+        Ok(()) => assets::text(StatusCode::OK, ""),
+        Err(refusal) => refuse(refusal, megabytes),
+    }
+}
+
+fn refuse(refusal: Refusal, megabytes: usize) -> Response<Body> {
+    const FAILED: &str = "Webhook processing failed\n";
+    match refusal {
+        Refusal::Unknown => assets::text(StatusCode::BAD_REQUEST, "Unknown webhook event\n"),
+        Refusal::Method => assets::text(StatusCode::METHOD_NOT_ALLOWED, FAILED),
+        Refusal::Payload => {
+            tracing::warn!(security = SECURITY_HIGH, "Webhook processing failed: payload too large or corrupted (limit {megabytes} MB)");
+            assets::text(StatusCode::BAD_REQUEST, format!("Webhook processing failed: payload must be valid JSON under {megabytes} MB\n"))
+        }
+        Refusal::Secret | Refusal::Failed => assets::text(StatusCode::BAD_REQUEST, FAILED),
+        Refusal::Full => {
+            tracing::info!("Queue is full, discarding webhook payload");
+            assets::text(StatusCode::SERVICE_UNAVAILABLE, "Queue is full, discarding webhook payload\n")
+        }
+    }
+}
+
+fn max_megabytes(settings: &Settings) -> usize {
+    settings.value(MAX_PAYLOAD).parse().unwrap_or(MAX_PAYLOAD_MB).min(MEMORY >> 20)
+}
+
+/// Checks a request and lets what follows from it go on by itself.
+async fn accept(state: &Arc<State>, settings: &Settings, request: Request<Body>, limit: usize) -> Result<(), Refusal> {
+    let (parts, body) = request.into_parts();
+    let provider = Provider::of(&parts.headers).ok_or(Refusal::Unknown)?;
+    let secrets = &settings.webhook_secrets;
+    let audited = |e: Refusal| {
+        if e == Refusal::Secret {
+            tracing::info!(security = SECURITY_HIGH, "{} webhook {} verification failed", provider.name(), provider.proof());
+        }
+        e
+    };
+    provider.check_headers(&parts.headers, secrets).map_err(audited)?;
+    if parts.method != Method::POST {
+        return Err(Refusal::Method);
+    }
+    if !provider.knows_event(&parts.headers) {
+        return Err(Refusal::Failed);
+    }
+    let (content, memory) = tokio::time::timeout(SLOW, read(body, limit, &state.webhooks.memory)).await.unwrap_or(Err(Refusal::Payload))?;
+    provider.check_content(&parts.headers, &content, secrets).map_err(audited)?;
+    let Some(push) = payload::read(provider, &parts.headers, &content)? else { return Ok(()) };
+    drop(content);
+    let place = state.webhooks.queue.clone().try_acquire_owned().map_err(|_| Refusal::Full)?;
+    let (state, jitter) = (state.clone(), Jitter::of(settings));
+    tokio::spawn(async move {
+        refresh(&state, &push, jitter).await;
+        drop((place, memory));
+    });
+    Ok(())
+}
+
+/// The whole body, and the memory that it takes of what there is for all.
+async fn read(mut body: Body, limit: usize, memory: &Arc<Semaphore>) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Refusal> {
+    let (mut content, mut held) = (Vec::new(), None::<OwnedSemaphorePermit>);
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| Refusal::Payload)?.into_data() else { continue };
+        if content.len() + data.len() > limit {
+            return Err(Refusal::Payload);
+        }
+        let bytes = u32::try_from(data.len()).map_err(|_| Refusal::Payload)?;
+        let more = memory.clone().try_acquire_many_owned(bytes).map_err(|_| Refusal::Full)?;
+        match &mut held {
+            Some(held) => held.merge(more),
+            None => held = Some(more),
+        }
+        content.extend_from_slice(&data);
+    }
+    if content.is_empty() { Err(Refusal::Payload) } else { Ok((content, held)) }
+}
+
+/// Spreads the refreshes of a push that concerns many Applications.
+#[derive(Clone, Copy, Debug)]
+struct Jitter {
+    most: Duration,
+    threshold: usize,
+}
+
+impl Jitter {
+    fn of(settings: &Settings) -> Self {
+        let most = settings.value(JITTER).parse::<SignedDuration>().ok().and_then(|d| d.try_into().ok()).unwrap_or_default();
+        Self { most, threshold: settings.value(JITTER_THRESHOLD).parse().unwrap_or(JITTER_THRESHOLD_APPS) }
+    }
+
+    fn delay(self, i: usize) -> Duration {
+        if i < self.threshold { Duration::ZERO } else { self.most.mul_f64(rand::random::<f64>()) }
+    }
+}
+
+/// Asks for a comparison of every Application that the push concerns.
+async fn refresh(state: &State, push: &Push, jitter: Jitter) {
+    for url in &push.urls {
+        let (revision, head) = (push.revisions.join(", "), push.head);
+        tracing::info!("Received push event repo: {url}, revision: {revision}, touchedHead: {head}");
+    }
+    let watched = Watched::new(push);
+    state.index.ready().await;
+    let concerned = state.index.all().0.into_iter().filter(|app| state.store.permits(&app.metadata.namespace) && watched.concerns(app));
+    let asked = concerned.enumerate().map(|(i, app)| async move {
+        let delay = jitter.delay(i);
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        let _permit = state.webhooks.refreshes.acquire().await;
+        ask(state, &app).await;
+    });
+    futures::stream::iter(asked).for_each_concurrent(None, |asked| asked).await;
+}
+
+async fn ask(state: &State, app: &Application) {
+    let (namespace, name) = (&app.metadata.namespace, &app.metadata.name);
+    let patch = json!({"metadata": {"annotations": {REFRESH: "normal"}}});
+    match state.store.patch_app(namespace, name, &patch).await {
+        Ok(_) => tracing::info!(application = name.as_str(), "app-namespace" = namespace.as_str(), "Requested app '{name}' refresh"),
+        Err(e) => tracing::warn!(
+            application = name.as_str(),
+            "app-namespace" = namespace.as_str(),
+            "Failed to refresh app '{name}' for controller reprocessing: {e}"
+        ),
+    }
+}

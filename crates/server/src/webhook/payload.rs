@@ -1,0 +1,324 @@
+//! What a webhook's content says, whoever sent it: a [`Push`]. What is missing or null is empty; what is of a wrong type refuses the
+//! request; of what may be many, no more than [`MAX_FILES`] are kept.
+
+use super::{Refusal, provider::Provider};
+use http::HeaderMap;
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, IgnoredAny, SeqAccess, Visitor},
+};
+use std::{fmt, marker::PhantomData};
+
+/// Files that are remembered of a push. When there are more it is as if it were not known which.
+const MAX_FILES: usize = 100_000;
+/// References and clone URLs of one push.
+const MAX_FEW: usize = 1_000;
+
+/// References of a repository that have changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Push {
+    /// Where the repository is, on the web.
+    pub urls: Vec<String>,
+    /// Branches and tags.
+    pub revisions: Vec<String>,
+    /// The default branch may be among them.
+    pub head: bool,
+    /// The files that changed; empty when it is not said.
+    pub files: Vec<String>,
+}
+
+/// The push, if it is one.
+pub fn read(provider: Provider, headers: &HeaderMap, content: &[u8]) -> Result<Option<Push>, Refusal> {
+    let push = match (provider, provider.event(headers)) {
+        (Provider::GitHub, "ping") | (Provider::BitbucketServer, "diagnostics:ping") => None,
+        (Provider::GitHub | Provider::Gogs, _) => Some(json::<Commits>(content)?.push(|c| &c.repository, |web| &web.html_url)),
+        (Provider::GitLab, "System Hook") if !is_system_push(content)? => None,
+        (Provider::GitLab, _) => Some(json::<Commits>(content)?.push(|c| &c.project, |web| &web.web_url)),
+        (Provider::AzureDevOps, _) => azure(content)?,
+        (Provider::Bitbucket, _) => Some(bitbucket(content)?),
+        (Provider::BitbucketServer, _) => Some(bitbucket_server(content)?),
+    };
+    Ok(push.filter(|push| !push.urls.is_empty()))
+}
+
+fn json<T: DeserializeOwned>(content: &[u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(content).map_err(|_| Refusal::Failed)
+}
+
+/// `main` of `refs/heads/main`.
+pub fn revision(reference: &str) -> String {
+    reference.splitn(3, '/').last().unwrap_or_default().to_owned()
+}
+
+/// Null is as good as nothing.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+    Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// A list of which no more than `MAX` are kept.
+struct List<T, const MAX: usize>(Vec<T>);
+
+impl<T, const MAX: usize> Default for List<T, MAX> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>, const MAX: usize> Deserialize<'de> for List<T, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Items<T, const MAX: usize>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for Items<T, MAX> {
+            type Value = Vec<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<T>, A::Error> {
+                let mut kept = Vec::new();
+                while kept.len() < MAX {
+                    match items.next_element()? {
+                        Some(item) => kept.push(item),
+                        None => return Ok(kept),
+                    }
+                }
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(kept)
+            }
+        }
+        deserializer.deserialize_seq(Items::<T, MAX>(PhantomData)).map(Self)
+    }
+}
+
+/// GitHub and Gogs (with `repository`), GitLab (with `project`): one reference, with what its commits changed.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Commits {
+    #[serde(rename = "ref", deserialize_with = "or_default")]
+    reference: String,
+    #[serde(deserialize_with = "or_default")]
+    repository: Web,
+    #[serde(deserialize_with = "or_default")]
+    project: Web,
+    #[serde(deserialize_with = "or_default")]
+    commits: Files,
+    /// GitLab's: more than are listed when there are many.
+    #[serde(deserialize_with = "or_default")]
+    total_commits_count: u64,
+}
+
+impl Commits {
+    fn push(mut self, of: impl Fn(&Self) -> &Web, url: impl Fn(&Web) -> &String) -> Push {
+        let commits = std::mem::take(&mut self.commits);
+        let (web, revision) = (of(&self), revision(&self.reference));
+        let urls = Some(url(web)).filter(|url| !url.is_empty()).into_iter().cloned().collect();
+        Push { urls, head: web.default_branch == revision, revisions: vec![revision], files: commits.known(self.total_commits_count) }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Web {
+    #[serde(deserialize_with = "or_default")]
+    html_url: String,
+    #[serde(deserialize_with = "or_default")]
+    web_url: String,
+    #[serde(deserialize_with = "or_default")]
+    default_branch: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Commit {
+    #[serde(deserialize_with = "or_default")]
+    added: List<String, MAX_FILES>,
+    #[serde(deserialize_with = "or_default")]
+    modified: List<String, MAX_FILES>,
+    #[serde(deserialize_with = "or_default")]
+    removed: List<String, MAX_FILES>,
+}
+
+/// The files of all commits.
+#[derive(Default)]
+struct Files {
+    names: Vec<String>,
+    commits: u64,
+}
+
+impl Files {
+    /// None when not all of them are known.
+    fn known(self, commits: u64) -> Vec<String> {
+        if self.names.len() >= MAX_FILES || self.commits < commits { Vec::new() } else { self.names }
+    }
+}
+
+impl<'de> Deserialize<'de> for Files {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct All;
+        impl<'de> Visitor<'de> for All {
+            type Value = Files;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of commits")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut commits: A) -> Result<Files, A::Error> {
+                let mut files = Files::default();
+                while let Some(commit) = commits.next_element::<Option<Commit>>()? {
+                    let Commit { added, modified, removed } = commit.unwrap_or_default();
+                    files.names.extend(added.0.into_iter().chain(modified.0).chain(removed.0));
+                    files.names.truncate(MAX_FILES);
+                    files.commits += 1;
+                }
+                Ok(files)
+            }
+        }
+        deserializer.deserialize_seq(All)
+    }
+}
+
+/// GitLab's system hooks tell of much else, which is fine.
+fn is_system_push(content: &[u8]) -> Result<bool, Refusal> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct System {
+        #[serde(deserialize_with = "or_default")]
+        object_kind: String,
+        #[serde(deserialize_with = "or_default")]
+        event_name: String,
+    }
+    let System { object_kind, event_name } = json(content)?;
+    let is_push = |kind: &str| matches!(kind, "push" | "tag_push");
+    let known = || ["project_", "user_", "key_", "group_"].iter().any(|family| event_name.starts_with(family));
+    match is_push(&object_kind) || is_push(&event_name) {
+        true => Ok(true),
+        false if object_kind != "merge_request" && known() => Ok(false),
+        false => Err(Refusal::Failed),
+    }
+}
+
+fn azure(content: &[u8]) -> Result<Option<Push>, Refusal> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Event {
+        #[serde(rename = "eventType", deserialize_with = "or_default")]
+        event_type: String,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct GitPush {
+        #[serde(deserialize_with = "or_default")]
+        resource: Resource,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Resource {
+        #[serde(deserialize_with = "or_default")]
+        ref_updates: List<Named, MAX_FEW>,
+        #[serde(deserialize_with = "or_default")]
+        repository: Repository,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Repository {
+        #[serde(deserialize_with = "or_default")]
+        remote_url: String,
+        #[serde(deserialize_with = "or_default")]
+        default_branch: String,
+    }
+    let event: Event = json(content).map_err(|_| Refusal::Payload)?;
+    match event.event_type.as_str() {
+        "git.push" => {}
+        "git.pullrequest.created" | "git.pullrequest.merged" | "git.pullrequest.updated" | "build.complete" => return Ok(None),
+        _ => return Err(Refusal::Failed),
+    }
+    let Resource { ref_updates, repository } = json::<GitPush>(content)?.resource;
+    let head = ref_updates.0.iter().any(|update| update.name == repository.default_branch);
+    let revisions = ref_updates.0.iter().map(|update| revision(&update.name)).collect();
+    Ok(Some(Push { urls: vec![repository.remote_url], revisions, head, files: Vec::new() }))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Named {
+    #[serde(deserialize_with = "or_default")]
+    name: String,
+    #[serde(deserialize_with = "or_default")]
+    href: String,
+}
+
+/// It does not say which branch is the default one, nor which files changed.
+fn bitbucket(content: &[u8]) -> Result<Push, Refusal> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Event {
+        #[serde(deserialize_with = "or_default")]
+        repository: Repository,
+        #[serde(deserialize_with = "or_default")]
+        push: Changes,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Repository {
+        #[serde(deserialize_with = "or_default")]
+        links: Links,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Links {
+        #[serde(deserialize_with = "or_default")]
+        html: Named,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Changes {
+        #[serde(deserialize_with = "or_default")]
+        changes: List<Change, MAX_FEW>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Change {
+        /// Null when the branch was deleted.
+        #[serde(deserialize_with = "or_default")]
+        new: Named,
+    }
+    let event: Event = json(content)?;
+    let revisions = event.push.changes.0.into_iter().map(|change| change.new.name).collect();
+    Ok(Push { urls: vec![event.repository.links.html.href], revisions, head: true, files: Vec::new() })
+}
+
+/// Like Bitbucket's, with several URLs for cloning.
+fn bitbucket_server(content: &[u8]) -> Result<Push, Refusal> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Event {
+        #[serde(deserialize_with = "or_default")]
+        repository: Repository,
+        #[serde(deserialize_with = "or_default")]
+        changes: List<Change, MAX_FEW>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Repository {
+        #[serde(deserialize_with = "or_default")]
+        links: Links,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Links {
+        #[serde(deserialize_with = "or_default")]
+        clone: List<Named, MAX_FEW>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Change {
+        #[serde(rename = "ref", deserialize_with = "or_default")]
+        reference: Reference,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Reference {
+        #[serde(deserialize_with = "or_default")]
+        id: String,
+    }
+    let event: Event = json(content)?;
+    let links = event.repository.links.clone.0.into_iter().filter(|link| matches!(link.name.as_str(), "http" | "ssh"));
+    let revisions = event.changes.0.iter().map(|change| revision(&change.reference.id)).collect();
+    Ok(Push { urls: links.map(|link| link.href).collect(), revisions, head: true, files: Vec::new() })
+}

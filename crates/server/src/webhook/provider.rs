@@ -1,0 +1,161 @@
+//! Who sends a webhook, and whether it knows the secret. Secrets are compared without telling where they differ.
+
+use super::Refusal;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use hmac::{Hmac, Mac};
+use http::{HeaderMap, header::AUTHORIZATION};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+
+/// `webhook.*` of argocd-secret; empty ones are not there.
+pub type Secrets = BTreeMap<String, Vec<u8>>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    AzureDevOps,
+    Gogs,
+    GitHub,
+    GitLab,
+    Bitbucket,
+    BitbucketServer,
+}
+
+impl Provider {
+    /// In this order: Gogs sends GitHub's header too, and Bitbucket that of its server.
+    pub fn of(headers: &HeaderMap) -> Option<Self> {
+        let marks = [
+            ("x-vss-activityid", Self::AzureDevOps),
+            ("x-gogs-event", Self::Gogs),
+            ("x-github-event", Self::GitHub),
+            ("x-gitlab-event", Self::GitLab),
+            ("x-hook-uuid", Self::Bitbucket),
+            ("x-event-key", Self::BitbucketServer),
+        ];
+        marks.into_iter().find(|(name, _)| !text(headers, name).is_empty()).map(|(_, provider)| provider)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AzureDevOps => "Azure DevOps",
+            Self::Gogs => "Gogs",
+            Self::GitHub => "GitHub",
+            Self::GitLab => "GitLab",
+            Self::Bitbucket | Self::BitbucketServer => "BitBucket",
+        }
+    }
+
+    /// What the log calls the check.
+    pub fn proof(self) -> &'static str {
+        match self {
+            Self::AzureDevOps => "basic auth",
+            Self::GitLab => "token",
+            Self::Bitbucket => "UUID",
+            Self::Gogs | Self::GitHub | Self::BitbucketServer => "HMAC",
+        }
+    }
+
+    /// The event as its header names it.
+    pub fn event(self, headers: &HeaderMap) -> &str {
+        match self {
+            Self::AzureDevOps => "",
+            Self::Gogs => text(headers, "x-gogs-event"),
+            Self::GitHub => text(headers, "x-github-event"),
+            Self::GitLab => text(headers, "x-gitlab-event"),
+            Self::Bitbucket | Self::BitbucketServer => text(headers, "x-event-key"),
+        }
+    }
+
+    /// Whether the event is one that is taken. Azure DevOps names it in the content.
+    pub fn knows_event(self, headers: &HeaderMap) -> bool {
+        match (self, self.event(headers)) {
+            (Self::AzureDevOps, _)
+            | (Self::Gogs, "push")
+            | (Self::GitHub, "push" | "ping")
+            | (Self::GitLab, "Push Hook" | "Tag Push Hook" | "System Hook")
+            | (Self::Bitbucket, "repo:push")
+            | (Self::BitbucketServer, "repo:refs_changed" | "diagnostics:ping") => true,
+            (Self::Gogs | Self::GitHub | Self::GitLab | Self::Bitbucket | Self::BitbucketServer, _) => false,
+        }
+    }
+
+    /// The secrets that are sent as they are.
+    pub fn check_headers(self, headers: &HeaderMap, secrets: &Secrets) -> Result<(), Refusal> {
+        let secret = |key: &str| secrets.get(key).map_or(&[][..], Vec::as_slice);
+        let known = match self {
+            Self::AzureDevOps => {
+                let (user, password) = (secret("webhook.azuredevops.username"), secret("webhook.azuredevops.password"));
+                let right = |(u, p): (Vec<u8>, Vec<u8>)| same(&u, user) & same(&p, password);
+                (user.is_empty() && password.is_empty()) || basic(headers).is_some_and(right)
+            }
+            Self::GitLab => {
+                let token = secret("webhook.gitlab.secret");
+                token.is_empty() || same(text(headers, "x-gitlab-token").as_bytes(), token)
+            }
+            Self::Bitbucket => {
+                let uuid = secret("webhook.bitbucket.uuid");
+                uuid.is_empty() || same(text(headers, "x-hook-uuid").as_bytes(), uuid)
+            }
+            Self::Gogs | Self::GitHub | Self::BitbucketServer => true,
+        };
+        if known { Ok(()) } else { Err(Refusal::Secret) }
+    }
+
+    /// The secrets that sign the content.
+    pub fn check_content(self, headers: &HeaderMap, content: &[u8], secrets: &Secrets) -> Result<(), Refusal> {
+        let (key, header, prefix) = match self {
+            Self::Gogs => ("webhook.gogs.secret", "x-gogs-signature", ""),
+            Self::GitHub => ("webhook.github.secret", "x-hub-signature-256", "sha256="),
+            // A ping is not signed.
+            Self::BitbucketServer if self.event(headers) == "diagnostics:ping" => return Ok(()),
+            Self::BitbucketServer => ("webhook.bitbucketserver.secret", "x-hub-signature", "sha256="),
+            Self::AzureDevOps | Self::GitLab | Self::Bitbucket => return Ok(()),
+        };
+        let Some(secret) = secrets.get(key) else { return Ok(()) };
+        let signature = text(headers, header);
+        if signature.is_empty() {
+            return Err(Refusal::Failed);
+        }
+        let mut mac = Hmac::<Sha256>::new_from_slice(secret).map_err(|_| Refusal::Secret)?;
+        mac.update(content);
+        let signature = hex(signature.strip_prefix(prefix).unwrap_or(signature)).ok_or(Refusal::Secret)?;
+        mac.verify_slice(&signature).map_err(|_| Refusal::Secret)
+    }
+}
+
+pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
+}
+
+fn basic(headers: &HeaderMap) -> Option<(Vec<u8>, Vec<u8>)> {
+    let (scheme, encoded) = text(headers, AUTHORIZATION.as_str()).split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let both = STANDARD.decode(encoded).ok()?;
+    let colon = both.iter().position(|b| *b == b':')?;
+    Some((both[..colon].to_vec(), both[colon + 1..].to_vec()))
+}
+
+/// How far digests agree tells nothing of what they are digests of.
+fn same(given: &[u8], secret: &[u8]) -> bool {
+    Sha256::digest(given) == Sha256::digest(secret)
+}
+
+fn hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok())).collect();
+    let digits = digits.filter(|d| d.len() % 2 == 0)?;
+    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_are_hexadecimal() {
+        assert_eq!(hex("00fFa1"), Some(vec![0, 255, 161]));
+        for broken in ["0", "0g", "é0", "sha256="] {
+            assert_eq!(hex(broken), None, "{broken}");
+        }
+    }
+}
