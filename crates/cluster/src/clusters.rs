@@ -216,6 +216,8 @@ impl Clusters {
         let cluster = match secret {
             None if destination.server == IN_CLUSTER => self.shared.own.clone(),
             None => return Err(format!("cluster {} has no Secret", destination.server)),
+            // Its Secret gives it a name, namespaces or labels.
+            Some(secret) if secret.server == IN_CLUSTER && !secret.config.has_user() => self.shared.own.clone(),
             Some(secret) => {
                 let options = ConnectOptions::new(Source::Secret(Box::new(secret.clone())));
                 Cluster::connect(options).await.map_err(|e| e.to_string())?

@@ -131,3 +131,24 @@ async fn fact_102_what_a_secret_says_of_the_connection_makes_it_anew() {
     .await
     .expect("without its Secret there is no such cluster");
 }
+
+#[tokio::test]
+async fn a_secret_of_the_clusters_own_gives_it_a_name_and_no_credentials() {
+    let ground = Ground::new().await;
+    let own = "https://kubernetes.default.svc";
+    let destination = Destination { server: own.into(), name: "in-cluster".into(), ..Destination::default() };
+    let before = ground.clusters.get(&destination).await.unwrap_or_else(|e| panic!("{e}"));
+    let data =
+        json!({"name": "in-cluster", "server": own, "namespaces": "default", "config": "{\"tlsClientConfig\":{\"insecure\":false}}"});
+    let metadata = json!({"name": "own", "labels": {"argocd.argoproj.io/secret-type": "cluster"}});
+    create(&ground.own, SECRETS, &json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data})).await;
+    let began = Instant::now();
+    loop {
+        let now = ground.clusters.get(&destination).await.unwrap_or_else(|e| panic!("{e}"));
+        if !Arc::ptr_eq(&now, &before) {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "the Secret is not seen");
+        sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -5,10 +5,13 @@
 
 mod config;
 mod overrides;
+mod proxy;
+mod secret;
 mod stack;
+mod tokens;
 
-pub use config::{ClusterSecret, Credentials};
 pub use overrides::Overrides;
+pub use secret::{ClusterSecret, Credentials};
 
 use crate::{
     error::Error,
@@ -16,6 +19,7 @@ use crate::{
 };
 use http::{Request, Response};
 use kube::client::Body;
+use proxy::Proxy;
 use serde::Deserialize;
 use std::{
     path::PathBuf,
@@ -137,10 +141,13 @@ impl Cluster {
                 (client, server, origin, Lanes { make: None, used: Mutex::default() })
             }
             source => {
-                let config::Resolved { config, server, origin } = config::resolve(source, &overrides).await?;
-                let client = stack::client(&config, &origin)?;
-                let remake = origin.clone();
-                let make = Box::new(move || stack::client(&config, &remake));
+                let config::Resolved { config, proxy, tokens, server, origin } = config::resolve(source, &overrides).await?;
+                let fix = "name it as http://, https:// or socks5://host:port";
+                let proxy =
+                    Proxy::of(&config.cluster_url, proxy.as_deref()).map_err(|e| Error::config(&origin, format!("proxy URL: {e}"), fix))?;
+                let from = origin.clone();
+                let make = Box::new(move || stack::client(&config, &proxy, tokens.as_ref(), &from));
+                let client = make()?;
                 (client, server, origin, Lanes { make: Some(make), used: Mutex::default() })
             }
         };

@@ -1,14 +1,23 @@
-//! The HTTP stack of a client: HTTP/2 where the server speaks it, keep-alive pings so that a dead connection is noticed.
+//! The HTTP stack of a client: HTTP/2 where the server speaks it, keep-alive pings so that a dead connection is noticed, a proxy.
 
-use super::config::root_cause;
+use super::{
+    config::root_cause,
+    proxy::Proxy,
+    tokens::{Bearer, Tokens},
+};
 use crate::error::Error;
+use hyper::rt::{Read, Write};
+use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
+    client::legacy::{
+        Client,
+        connect::{Connection, HttpConnector},
+    },
     rt::{TokioExecutor, TokioTimer},
 };
 use kube::{Config, client::ConfigExt};
-use std::time::Duration;
-use tower::{BoxError, Layer, ServiceExt, util::option_layer};
+use std::{sync::Arc, time::Duration};
+use tower::{BoxError, Layer, Service, ServiceExt, filter::AsyncFilterLayer, util::option_layer};
 
 /// Windows large enough for a page of a list in flight.
 const STREAM_WINDOW: u32 = 2 << 20;
@@ -22,18 +31,42 @@ pub(super) fn install_crypto() {
     }
 }
 
-pub(super) fn client(config: &Config, origin: &str) -> Result<kube::Client, Error> {
-    let wrong = |e: &dyn std::error::Error| Error::config(origin, root_cause(e), "correct the credentials or certificates");
-    if config.proxy_url.is_some() {
-        return Err(Error::config(origin, "proxy-url is not supported yet", "remove it and connect directly"));
-    }
-    let tls = config.rustls_client_config().map_err(|e| wrong(&e))?;
+/// A client that goes by a proxy, and whose requests carry these tokens.
+pub(super) fn client(config: &Config, proxy: &Proxy, tokens: Option<&Arc<Tokens>>, origin: &str) -> Result<kube::Client, Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(config.connect_timeout);
     tcp.set_keepalive(Some(Duration::from_secs(30)));
-    let mut https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    match proxy.clone() {
+        Proxy::None => over(tcp, config, tokens, origin),
+        Proxy::Http { uri, auth, tls: false } => over(Proxy::tunnel(uri, auth, tcp), config, tokens, origin),
+        Proxy::Http { uri, auth, tls: true } => {
+            // The proxy is trusted as the cluster is, as in Go; its own name counts.
+            let https = HttpsConnectorBuilder::new().with_tls_config(tls(config, origin)?).https_only().enable_http1();
+            over(Proxy::tunnel(uri, auth, https.wrap_connector(tcp)), config, tokens, origin)
+        }
+        Proxy::Socks { uri, auth } => over(Proxy::socks(uri, auth, tcp), config, tokens, origin),
+    }
+}
+
+fn wrong(origin: &str, e: &dyn std::error::Error) -> Error {
+    Error::config(origin, root_cause(e), "correct the credentials or certificates")
+}
+
+fn tls(config: &Config, origin: &str) -> Result<rustls::ClientConfig, Error> {
+    config.rustls_client_config().map_err(|e| wrong(origin, &e))
+}
+
+/// A client whose connections are made by `connector`.
+fn over<C>(connector: C, config: &Config, tokens: Option<&Arc<Tokens>>, origin: &str) -> Result<kube::Client, Error>
+where
+    C: Service<http::Uri> + Clone + Send + Sync + 'static,
+    C::Response: Connection + Read + Write + Send + Unpin + 'static,
+    C::Future: Send + 'static,
+    C::Error: Into<BoxError>,
+{
+    let mut https = HttpsConnectorBuilder::new().with_tls_config(tls(config, origin)?).https_or_http();
     if let Some(name) = &config.tls_server_name {
         let name = name.clone().try_into().map_err(|e| Error::config(origin, format!("tls-server-name: {e}"), "use a host name"))?;
         https = https.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(name));
@@ -46,9 +79,11 @@ pub(super) fn client(config: &Config, origin: &str) -> Result<kube::Client, Erro
         .http2_keep_alive_interval(Duration::from_secs(20))
         .http2_keep_alive_timeout(Duration::from_secs(20))
         .http2_keep_alive_while_idle(true)
-        .build(https.enable_all_versions().wrap_connector(tcp));
-    let headers = config.extra_headers_layer().map_err(|e| wrong(&e))?;
-    let auth = config.auth_layer().map_err(|e| wrong(&e))?;
-    let service = config.base_uri_layer().layer(option_layer(auth).layer(headers.layer(hyper.map_err(BoxError::from))));
+        .build(https.enable_all_versions().wrap_connector(connector));
+    let headers = config.extra_headers_layer().map_err(|e| wrong(origin, &e))?;
+    let auth = config.auth_layer().map_err(|e| wrong(origin, &e))?;
+    let tokens = tokens.map(|tokens| AsyncFilterLayer::new(Bearer(tokens.clone())));
+    let service = option_layer(tokens).layer(headers.layer(hyper.map_err(BoxError::from)));
+    let service = config.base_uri_layer().layer(option_layer(auth).layer(service));
     Ok(kube::Client::new(service, config.default_namespace.clone()))
 }

@@ -1,0 +1,109 @@
+//! The proxy on the way to a server: what a configuration names, else what the environment says (`HTTPS_PROXY`, `NO_PROXY`, …).
+//!
+//! Main type: [`Proxy`]. As in Go, a proxy that is named is used whatever `NO_PROXY` says, and the environment's never for this machine.
+
+use http::{HeaderValue, Uri};
+use hyper_util::client::{
+    legacy::connect::proxy::{SocksV5, Tunnel},
+    proxy::matcher::{Intercept, Matcher},
+};
+use std::net::IpAddr;
+
+/// What is used on the way.
+#[derive(Clone)]
+pub(super) enum Proxy {
+    None,
+    /// `CONNECT`, to the proxy itself with TLS or without.
+    Http {
+        uri: Uri,
+        auth: Option<HeaderValue>,
+        tls: bool,
+    },
+    /// Names are resolved by the proxy.
+    Socks {
+        uri: Uri,
+        auth: Option<(String, String)>,
+    },
+}
+
+impl Proxy {
+    /// # Errors
+    /// What is wrong with the proxy that is named.
+    pub fn of(server: &Uri, named: Option<&str>) -> Result<Self, String> {
+        match named {
+            Some(url) => Self::named(url),
+            None if is_here(server) => Ok(Self::None),
+            None => Ok(Matcher::from_env().intercept(server).map_or(Self::None, |found| Self::from(&found))),
+        }
+    }
+
+    fn named(url: &str) -> Result<Self, String> {
+        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+        if !matches!(scheme, "http" | "https" | "socks5") {
+            return Err(format!("the scheme {scheme:?} is none of http, https and socks5"));
+        }
+        let any: Uri = Uri::from_static("https://any.invalid");
+        let found = Matcher::builder().all(url.to_owned()).build().intercept(&any);
+        found.map(|found| Self::from(&found)).ok_or_else(|| "it is not a URL".to_owned())
+    }
+
+    pub fn tunnel<C>(uri: Uri, auth: Option<HeaderValue>, through: C) -> Tunnel<C> {
+        let tunnel = Tunnel::new(uri, through);
+        match auth {
+            Some(auth) => tunnel.with_auth(auth),
+            None => tunnel,
+        }
+    }
+
+    pub fn socks<C>(uri: Uri, auth: Option<(String, String)>, through: C) -> SocksV5<C> {
+        let socks = SocksV5::new(uri, through);
+        match auth {
+            Some((user, password)) => socks.with_auth(user, password),
+            None => socks,
+        }
+    }
+}
+
+impl From<&Intercept> for Proxy {
+    fn from(found: &Intercept) -> Self {
+        let uri = found.uri().clone();
+        match uri.scheme_str() {
+            Some(scheme) if scheme.starts_with("socks") => {
+                Self::Socks { auth: found.raw_auth().map(|(user, password)| (user.to_owned(), password.to_owned())), uri }
+            }
+            scheme => Self::Http { auth: found.basic_auth().cloned(), tls: scheme == Some("https"), uri },
+        }
+    }
+}
+
+fn is_here(server: &Uri) -> bool {
+    let host = server.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxies_are_named_by_url() {
+        let of = |named| Proxy::of(&Uri::from_static("https://cluster.example"), Some(named));
+        let Ok(Proxy::Http { uri, auth, tls: false }) = of("http://user:p%40ss@proxy.example:3128") else { panic!("a proxy") };
+        assert_eq!((uri.host(), uri.port_u16()), (Some("proxy.example"), Some(3128)));
+        assert_eq!(auth.expect("credentials"), "Basic dXNlcjpwQHNz");
+        assert!(matches!(of("https://proxy.example"), Ok(Proxy::Http { tls: true, auth: None, .. })));
+        let Ok(Proxy::Socks { uri, auth }) = of("socks5://user:pass@127.0.0.1:1080") else { panic!("a proxy") };
+        assert_eq!((uri.port_u16(), auth), (Some(1080), Some(("user".to_owned(), "pass".to_owned()))));
+        for (wrong, why) in [("ftp://proxy", "\"ftp\" is none of"), ("proxy:3128", "\"\" is none of"), ("http://", "it is not a URL")] {
+            let error = of(wrong).err().expect(wrong);
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_here_needs_no_proxy() {
+        for (url, here) in [("https://localhost:1", true), ("https://[::1]:1", true), ("https://127.1.2.3", true), ("https://a.b", false)] {
+            assert_eq!(is_here(&url.parse().expect("a URL")), here, "{url}");
+        }
+    }
+}

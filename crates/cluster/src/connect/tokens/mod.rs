@@ -1,0 +1,179 @@
+//! Tokens that a cloud gives for a cluster, made in this process: what Argo CD starts `argocd-k8s-auth` for.
+//!
+//! Main type: [`Tokens`]. A token is kept until a minute before its end. It knows nothing of the cluster that it is for.
+
+mod aws;
+mod azure;
+mod gcp;
+mod web;
+
+use http::{HeaderValue, Request, header::AUTHORIZATION};
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
+use tokio::{sync::Mutex, time::Instant};
+use tower::{BoxError, filter::AsyncPredicate};
+
+/// The program of Argo CD's image that this stands for.
+const PROGRAM: &str = "argocd-k8s-auth";
+/// A token is asked for anew so long before its end.
+const MARGIN: SignedDuration = SignedDuration::from_secs(60);
+/// A failure is told again for so long, instead of asking again.
+const PAUSE: Duration = Duration::from_secs(5);
+/// A file with a token, a key or profiles.
+const MAX_FILE: u64 = 1 << 20;
+
+/// A bearer token; it has no Debug and no Display.
+struct Token {
+    value: String,
+    until: Timestamp,
+}
+
+/// Who gives tokens.
+enum Login {
+    Aws(aws::Login),
+    Gcp,
+    Azure,
+}
+
+/// The environment, with what the cluster's Secret says instead.
+#[derive(Default)]
+struct Env(BTreeMap<String, String>);
+
+impl Env {
+    fn get(&self, name: &str) -> Option<String> {
+        self.0.get(name).cloned().or_else(|| std::env::var(name).ok()).filter(|value| !value.is_empty())
+    }
+
+    fn need(&self, name: &str) -> Result<String, String> {
+        self.get(name).ok_or_else(|| format!("{name} is not set"))
+    }
+
+    /// A file below the user's home folder.
+    fn home(&self, path: &str) -> String {
+        format!("{}/{path}", self.get("HOME").unwrap_or_default())
+    }
+}
+
+enum Kept {
+    Nothing,
+    Token(Token),
+    Failure(Instant, String),
+}
+
+/// Where a cluster's tokens come from.
+pub(super) struct Tokens {
+    login: Login,
+    env: Env,
+    kept: Mutex<Kept>,
+}
+
+impl Tokens {
+    fn new(login: Login, env: Env) -> Self {
+        Self { login, env, kept: Mutex::new(Kept::Nothing) }
+    }
+
+    /// `awsAuthConfig` of a cluster's Secret.
+    pub fn aws(config: &Value) -> Result<Self, String> {
+        let login = aws::Login::deserialize(config).map_err(|e| e.to_string())?;
+        Ok(Self::new(Login::Aws(login), Env::default()))
+    }
+
+    /// `execProviderConfig`, when it names Argo CD's own program; `None` for any other, which is started.
+    pub fn of_exec(exec: &Value) -> Option<Result<Self, String>> {
+        let command = exec.get("command").and_then(Value::as_str)?;
+        (command.rsplit('/').next() == Some(PROGRAM)).then(|| {
+            let args: Vec<&str> = exec.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+            let env = exec.get("env").and_then(Value::as_object).into_iter().flatten();
+            let env = Env(env.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect());
+            let login = match args.split_first() {
+                Some((&"aws", args)) => Login::Aws(aws::Login::of_args(args)?),
+                Some((&"gcp", [])) => Login::Gcp,
+                Some((&"azure", [])) => Login::Azure,
+                _ => return Err(format!("{PROGRAM} {}: the argument must be aws, gcp or azure", args.join(" "))),
+            };
+            Ok(Self::new(login, env))
+        })
+    }
+
+    async fn token(&self) -> Result<Token, String> {
+        match &self.login {
+            Login::Aws(login) => login.token(&self.env).await.map_err(|e| format!("AWS: {e}")),
+            Login::Gcp => gcp::token(&self.env).await.map_err(|e| format!("Google Cloud: {e}")),
+            Login::Azure => azure::token(&self.env).await.map_err(|e| format!("Azure: {e}")),
+        }
+    }
+
+    /// The header for a request made now.
+    async fn header(&self) -> Result<HeaderValue, BoxError> {
+        let mut kept = self.kept.lock().await;
+        let good = match &*kept {
+            Kept::Token(token) => token.until - MARGIN > Timestamp::now(),
+            Kept::Failure(at, _) => at.elapsed() < PAUSE,
+            Kept::Nothing => false,
+        };
+        if !good {
+            *kept = match self.token().await {
+                Ok(token) => Kept::Token(token),
+                Err(why) => Kept::Failure(Instant::now(), why),
+            };
+        }
+        match &*kept {
+            Kept::Token(token) => {
+                let mut value = HeaderValue::try_from(format!("Bearer {}", token.value))?;
+                value.set_sensitive(true);
+                Ok(value)
+            }
+            Kept::Failure(_, why) => Err(format!("no token for the cluster: {why}").into()),
+            Kept::Nothing => Err("no token for the cluster".into()),
+        }
+    }
+}
+
+/// Gives each request its token.
+#[derive(Clone)]
+pub(super) struct Bearer(pub Arc<Tokens>);
+
+impl<B: Send + 'static> AsyncPredicate<Request<B>> for Bearer {
+    type Future = Pin<Box<dyn Future<Output = Result<Request<B>, BoxError>> + Send>>;
+    type Request = Request<B>;
+
+    fn check(&mut self, mut request: Request<B>) -> Self::Future {
+        let tokens = self.0.clone();
+        Box::pin(async move {
+            let value = tokens.header().await?;
+            request.headers_mut().insert(AUTHORIZATION, value);
+            Ok(request)
+        })
+    }
+}
+
+/// The text of a file that a setting names.
+async fn read(path: &str) -> Result<String, String> {
+    let wrong = |e: &dyn std::fmt::Display| format!("{path}: {e}");
+    if tokio::fs::metadata(path).await.map_err(|e| wrong(&e))?.len() > MAX_FILE {
+        return Err(wrong(&"it is too large"));
+    }
+    tokio::fs::read_to_string(path).await.map(|text| text.trim().to_owned()).map_err(|e| wrong(&e))
+}
+
+/// What OAuth servers answer.
+#[derive(Deserialize)]
+struct Grant {
+    access_token: String,
+    /// Seconds; Azure's machines tell them as text.
+    expires_in: Value,
+}
+
+impl Grant {
+    fn token(self) -> Result<Token, String> {
+        let seconds = self.expires_in.as_i64().or_else(|| self.expires_in.as_str()?.parse().ok());
+        let seconds = seconds.ok_or("the answer does not say how long the token is good")?;
+        let until = Timestamp::now().checked_add(SignedDuration::from_secs(seconds)).map_err(|e| e.to_string())?;
+        Ok(Token { value: self.access_token, until })
+    }
+}
+
+#[cfg(test)]
+mod tests;
