@@ -38,6 +38,8 @@ pub struct LiveCluster {
     pub executor: Executor,
     /// When everything in it had been listed.
     pub ready: Instant,
+    /// How long that took, from the first contact.
+    pub took: Duration,
     terms: Terms,
     closed: CancellationToken,
 }
@@ -211,6 +213,7 @@ impl Clusters {
     }
 
     async fn open(&self, destination: &Destination) -> Result<Arc<LiveCluster>, String> {
+        let begun = Instant::now();
         let settings = self.shared.records.settings();
         let secret = settings.cluster(&destination.server, &destination.name);
         let cluster = match secret {
@@ -230,7 +233,8 @@ impl Clusters {
         cache.wait_ready().await;
         let executor = Executor::new(cache.clone());
         let (destination, ready, closed) = (destination.clone(), Instant::now(), CancellationToken::new());
-        let live = Arc::new(LiveCluster { destination, cache, executor, ready, terms, closed });
+        let took = ready - begun;
+        let live = Arc::new(LiveCluster { destination, cache, executor, ready, took, terms, closed });
         // Nobody listening is fine.
         let _ = self.shared.opened.send(live.clone());
         Ok(live)

@@ -3,8 +3,10 @@
 //! Main type: [`Http`]. It knows paths, methods and `Status` answers, and nothing of what the objects mean.
 
 use crate::{
+    connect::Lane,
     error::{ApiError, Error},
     leases::Fence,
+    traffic::Traffic,
 };
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
@@ -88,6 +90,34 @@ impl Call {
         self
     }
 
+    /// What Kubernetes calls it.
+    pub fn verb(&self) -> &'static str {
+        match self.method {
+            Method::GET if self.query.contains("watch=true") => "Watch",
+            Method::GET if self.parts().2 => "Get",
+            Method::GET => "List",
+            Method::POST => "Create",
+            Method::PUT => "Update",
+            Method::PATCH => "Patch",
+            Method::DELETE => "Delete",
+            _ => "Unknown",
+        }
+    }
+
+    /// Resource and namespace of the path, and whether it is of one object.
+    pub fn parts(&self) -> (&str, &str, bool) {
+        let parts: Vec<&str> = self.path.trim_matches('/').split('/').collect();
+        let rest = match parts.as_slice() {
+            ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest,
+            _ => return ("", "", false),
+        };
+        match rest {
+            ["namespaces", namespace, resource, rest @ ..] => (resource, namespace, !rest.is_empty()),
+            [resource, rest @ ..] => (resource, "", !rest.is_empty()),
+            [] => ("", "", false),
+        }
+    }
+
     fn what(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
@@ -137,6 +167,7 @@ pub struct Http {
     client: kube::Client,
     gate: Arc<Gate>,
     on_warning: Option<OnWarning>,
+    traffic: Traffic,
 }
 
 /// Is told what the server warns of (the text of its `Warning` headers).
@@ -148,11 +179,22 @@ struct Gate {
     quiet_until: Mutex<Option<Instant>>,
 }
 
+impl Gate {
+    fn new(concurrency: usize) -> Self {
+        Self { permits: Semaphore::new(concurrency), quiet_until: Mutex::new(None) }
+    }
+}
+
 impl Http {
     /// `concurrency` requests may be under way at once; watches do not count.
-    pub fn new(client: kube::Client, concurrency: usize) -> Self {
-        let gate = Gate { permits: Semaphore::new(concurrency), quiet_until: Mutex::new(None) };
-        Self { client, gate: Arc::new(gate), on_warning: None }
+    pub fn new(client: kube::Client, concurrency: usize, traffic: Traffic) -> Self {
+        traffic.connection(false);
+        Self { client, gate: Arc::new(Gate::new(concurrency)), on_warning: None, traffic }
+    }
+
+    /// The same connection, for requests that the others do not hold up.
+    pub fn apart(&self, concurrency: usize) -> Self {
+        Self { gate: Arc::new(Gate::new(concurrency)), ..self.clone() }
     }
 
     /// The same connection, for somebody who wants to know what the server warns of.
@@ -162,6 +204,11 @@ impl Http {
 
     pub fn client(&self) -> &kube::Client {
         &self.client
+    }
+
+    /// What was counted of the cluster's requests.
+    pub fn traffic(&self) -> &Traffic {
+        &self.traffic
     }
 
     /// Sends and reads the whole answer. A refusal becomes [`Error::Api`]; 429 is waited out as the server asks. What is done under a
@@ -176,21 +223,29 @@ impl Http {
     async fn send_patiently(&self, call: &Call) -> Result<Bytes, Error> {
         let mut attempt = 0;
         loop {
+            let asked = Instant::now();
             self.wait_for_quiet().await;
-            let result = {
+            let (result, begun) = {
                 let _permit = self.gate.permits.acquire().await.map_err(|e| Error::transport(call.what(), e))?;
-                tokio::time::timeout(call.timeout, self.send_once(call)).await
+                self.traffic.waited(call, asked.elapsed());
+                let begun = Instant::now();
+                (tokio::time::timeout(call.timeout, self.send_once(call, begun)).await, begun)
             };
+            if result.is_err() {
+                self.traffic.answered(call, None, begun.elapsed());
+            }
             match result {
                 Err(_) => return Err(Error::Timeout { what: call.what(), after: call.timeout }),
                 Ok(Err(Error::Api(e))) if e.code == 429 && attempt < MAX_THROTTLED => {
                     attempt += 1;
+                    self.traffic.retried(call, Some(429));
                     let asked = e.retry_after.unwrap_or_else(|| backoff(Duration::from_millis(100), attempt));
                     self.ask_for_quiet(asked.min(MAX_WAIT));
                 }
                 // A cut connection is repeated where repeating is harmless.
                 Ok(Err(Error::Transport { .. })) if call.method == Method::GET && attempt < 2 => {
                     attempt += 1;
+                    self.traffic.retried(call, None);
                     tokio::time::sleep(backoff(Duration::from_millis(50), attempt)).await;
                 }
                 Ok(result) => return result,
@@ -204,8 +259,10 @@ impl Http {
         serde_json::from_slice(&body).map_err(|e| Error::decode(call.what(), e))
     }
 
-    async fn send_once(&self, call: &Call) -> Result<Bytes, Error> {
-        let response = self.client.send(call.request()?).await.map_err(|e| transport(&call.what(), e))?;
+    async fn send_once(&self, call: &Call, begun: Instant) -> Result<Bytes, Error> {
+        let response = self.client.send(call.request()?).await;
+        self.traffic.answered(call, response.as_ref().ok().map(|r| r.status().as_u16()), begun.elapsed());
+        let response = response.map_err(|e| transport(&call.what(), e))?;
         let status = response.status();
         let retry_after = retry_after(&response);
         if let Some(tell) = &self.on_warning {
@@ -213,6 +270,7 @@ impl Http {
             texts.for_each(|text| tell(&text));
         }
         let body = read_body(response, &call.what()).await?;
+        self.traffic.received(call, body.len());
         if status.is_success() { Ok(body) } else { Err(refusal(status, retry_after, &body)) }
     }
 
@@ -234,8 +292,11 @@ impl Http {
 }
 
 /// Opens a stream (a watch, a log); the caller reads the body. Does not count as a request under way.
-pub(crate) async fn open(client: &kube::Client, call: &Call) -> Result<Body, Error> {
-    let sent = tokio::time::timeout(call.timeout, client.send(call.request()?)).await;
+pub(crate) async fn open(lane: &Lane, call: &Call) -> Result<Body, Error> {
+    let begun = Instant::now();
+    let sent = tokio::time::timeout(call.timeout, lane.client.send(call.request()?)).await;
+    let code = sent.as_ref().ok().and_then(|r| r.as_ref().ok()).map(|r| r.status().as_u16());
+    lane.traffic.answered(call, code, begun.elapsed());
     let response = sent.map_err(|_| Error::Timeout { what: call.what(), after: call.timeout })?.map_err(|e| transport(&call.what(), e))?;
     let status = response.status();
     if status.is_success() {

@@ -191,7 +191,7 @@ async fn watch(cluster: &Cluster, target: &Target, sink: &mut impl Sink, positio
     push_query(&mut call.query, "allowWatchBookmarks", "true");
     push_query(&mut call.query, "timeoutSeconds", &seconds.to_string());
     let what = format!("watch {}", target.path);
-    let mut stream = open(&lane.client, &call.timeout(Duration::from_secs(30))).await?.into_data_stream();
+    let mut stream = open(&lane, &call.timeout(Duration::from_secs(30))).await?.into_data_stream();
     let deadline = tokio::time::Instant::now() + Duration::from_secs(seconds + 30);
     let mut buffer = BytesMut::new();
     let mut searched = 0;

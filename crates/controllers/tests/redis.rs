@@ -15,7 +15,10 @@ use tiphys_api::{
     resource::{ApplicationTree, ResourceDiff},
 };
 use tiphys_cluster::{AppKey, AppStates};
-use tiphys_controllers::redis::{Format, Known, Place, follow};
+use tiphys_controllers::{
+    metrics::RedisRequests,
+    redis::{Format, Known, Place, follow},
+};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream},
@@ -140,7 +143,7 @@ fn start(address: SocketAddr, states: &AppStates) -> JoinHandle<()> {
         is_there: Box::new(|app| app.name == "moved"),
         clusters: Box::new(clusters),
     };
-    tokio::spawn(follow(place, known))
+    tokio::spawn(follow(place, known, RedisRequests::default()))
 }
 
 fn tree(health: &str) -> ApplicationTree {

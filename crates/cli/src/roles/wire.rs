@@ -82,7 +82,11 @@ impl ControlPlane {
             };
             clusters.list().iter().map(|c| (c.destination.server.clone(), info(c))).collect()
         };
-        tokio::spawn(redis::follow(redis, redis::Known { states: self.states.clone(), namespace, is_there, clusters: Box::new(clusters) }));
+        tokio::spawn(redis::follow(
+            redis,
+            redis::Known { states: self.states.clone(), namespace, is_there, clusters: Box::new(clusters) },
+            self.metrics.redis.clone(),
+        ));
     }
 
     /// What the controller counts, with what there is.

@@ -19,6 +19,7 @@ use crate::{
     discovery::{Discovery, Kind, Kinds},
     error::Error,
     request::Call,
+    traffic::Histogram,
 };
 use record::{Body, Entry, Uid};
 use std::{
@@ -176,6 +177,8 @@ pub struct Stats {
     pub managed: usize,
     /// Compressed bytes of all bodies.
     pub body_bytes: usize,
+    /// Bytes of all records, with the indexes.
+    pub record_bytes: usize,
     pub failed_kinds: usize,
 }
 
@@ -298,6 +301,11 @@ impl LiveCache {
         store.slots().iter().filter(|s| s.events > 0).map(|s| (s.kind.gvk.group_kind(), s.events)).collect()
     }
 
+    /// Seconds that events took until readers saw them; none when there were none.
+    pub fn processing(&self) -> Option<Histogram> {
+        self.shared.read().processing.clone()
+    }
+
     pub fn stats(&self) -> Stats {
         let store = self.shared.read();
         Stats {
@@ -305,6 +313,7 @@ impl LiveCache {
             objects: store.slots().iter().map(|s| s.objects).sum(),
             managed: store.entries().filter(|e| e.body.is_some()).count(),
             body_bytes: store.body_bytes(),
+            record_bytes: store.record_bytes(),
             failed_kinds: store.slots().iter().filter(|s| s.error.is_some()).count(),
         }
     }

@@ -4,9 +4,9 @@
 
 use super::{
     parse::Parsed,
-    record::{Entry, KindId, NameId, Uid},
+    record::{Details, Entry, KindId, NameId, Uid},
 };
-use crate::discovery::Kind;
+use crate::{discovery::Kind, traffic::Histogram};
 use hashbrown::{DefaultHashBuilder, HashMap, HashSet, HashTable};
 use std::{collections::VecDeque, hash::BuildHasher, sync::Arc};
 use tiphys_apimachinery::{GroupKind, ResourceKey};
@@ -76,6 +76,8 @@ pub(super) struct Store {
     deleted: VecDeque<Uid>,
     deleted_set: HashSet<Uid>,
     body_bytes: usize,
+    /// Seconds that events of watches took until they were in here.
+    pub processing: Option<Histogram>,
 }
 
 #[derive(Default)]
@@ -170,6 +172,19 @@ impl Store {
 
     pub fn body_bytes(&self) -> usize {
         self.body_bytes
+    }
+
+    /// Bytes of the records and their indexes, as they were asked for; what the allocator adds is not known.
+    pub fn record_bytes(&self) -> usize {
+        let of = |e: &Entry| e.name.len() + size_of_val(&*e.owners) + e.details.as_ref().map_or(0, |_| size_of::<Details>());
+        let entries = self.entries.capacity() * size_of::<Option<Entry>>() + self.entries().map(of).sum::<usize>();
+        let owners = self.by_owner.values().map(|list| list.capacity() * size_of::<u32>()).sum::<usize>();
+        let apps = self.by_app.values().map(HashSet::allocation_size).sum::<usize>();
+        let names = self.names.list.iter().map(|name| name.len() + 2 * size_of::<usize>()).sum::<usize>();
+        let tables = self.by_key.allocation_size() + self.by_uid.allocation_size() + self.by_owner.allocation_size();
+        let texts = self.uid_texts.allocation_size() + self.uid_texts.values().map(|text| text.len()).sum::<usize>();
+        let lists = self.free.capacity() * size_of::<u32>() + self.names.list.capacity() * size_of::<Arc<str>>();
+        entries + owners + apps + names + tables + texts + lists + self.by_app.allocation_size() + self.names.ids.allocation_size()
     }
 
     fn hash(&self, kind: KindId, namespace: NameId, name: &str) -> u64 {

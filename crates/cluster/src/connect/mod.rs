@@ -16,6 +16,7 @@ pub use secret::{ClusterSecret, Credentials};
 use crate::{
     error::Error,
     request::{Call, Http},
+    traffic::Traffic,
 };
 use http::{Request, Response};
 use kube::client::Body;
@@ -115,6 +116,7 @@ struct Lanes {
 /// A connection with room for a watch; the room is given back when this is dropped.
 pub(crate) struct Lane {
     pub client: kube::Client,
+    pub traffic: Traffic,
     _room: Arc<()>,
 }
 
@@ -152,7 +154,7 @@ impl Cluster {
             }
         };
         let default_namespace = client.default_namespace().to_owned();
-        let http = Http::new(client, concurrency);
+        let http = Http::new(client, concurrency, Traffic::of(&server));
         let version = check(&http, &server, &origin, timeout).await?;
         Ok(Self { inner: Arc::new(Inner { http, server, version, default_namespace, lanes }) })
     }
@@ -198,17 +200,19 @@ impl Cluster {
 
     /// A connection with room for one more watch.
     pub(crate) fn lane(&self) -> Result<Lane, Error> {
-        let lanes = &self.inner.lanes;
+        let (lanes, traffic) = (&self.inner.lanes, self.http().traffic().clone());
         let Some(make) = &lanes.make else {
-            return Ok(Lane { client: self.client(), _room: Arc::new(()) });
+            return Ok(Lane { client: self.client(), traffic, _room: Arc::new(()) });
         };
         let mut used = lanes.used.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((client, room)) = used.iter().find(|(_, room)| Arc::strong_count(room) <= WATCHES_A_CONNECTION) {
-            return Ok(Lane { client: client.clone(), _room: room.clone() });
+            traffic.connection(true);
+            return Ok(Lane { client: client.clone(), traffic, _room: room.clone() });
         }
         let (client, room) = (make()?, Arc::new(()));
         used.push((client.clone(), room.clone()));
-        Ok(Lane { client, _room: room })
+        traffic.connection(false);
+        Ok(Lane { client, traffic, _room: room })
     }
 }
 

@@ -191,6 +191,7 @@ impl Executor {
             self.await_kind(&write.step.gvk).await;
         }
         let (target, kind) = self.target(&write.step).await?;
+        let _running = command(write.mode).map(|name| self.discovery.cluster().http().traffic().command(name));
         let job = Job { executor: self, kind, target, force: write.force };
         match write.mode {
             ApplyMode::ClientSide => job.apply_client_side().await,
@@ -243,6 +244,16 @@ impl Executor {
         if let (Some(cache), false) = (&self.cache, self.dry_run) {
             cache.observe_deleted(key, uid);
         }
+    }
+}
+
+/// What kubectl calls it.
+fn command(mode: ApplyMode) -> Option<&'static str> {
+    match mode {
+        ApplyMode::ClientSide | ApplyMode::ServerSide => Some("apply"),
+        ApplyMode::Replace => Some("replace"),
+        ApplyMode::Create => Some("create"),
+        ApplyMode::Update => None,
     }
 }
 

@@ -37,7 +37,7 @@ pub struct Keeper {
 
 impl Keeper {
     pub fn new(cluster: &Cluster, options: LeaseOptions, tenures: Vec<watch::Sender<Tenure>>, changed: watch::Sender<u64>) -> Self {
-        let http = Http::new(cluster.client(), 1);
+        let http = cluster.http().apart(1);
         let (view, written) = (View::new(options.clone()), vec![None; options.count]);
         Self { http, options, view, tenures, written, changed }
     }

@@ -2,9 +2,12 @@
 //!
 //! What was counted of an Application goes with it, so that memory does not grow with what once was.
 
+mod caches;
+mod clients;
 pub mod report;
 mod requests;
 
+pub use clients::RedisRequests;
 pub use requests::Request;
 
 use prometheus_client::metrics::{family::Family, histogram::Histogram};
@@ -27,6 +30,7 @@ pub type Labels = Vec<(Cow<'static, str>, String)>;
 pub struct Metrics {
     apps: Arc<Mutex<HashMap<AppKey, Syncs>>>,
     reconciles: Family<Labels, Histogram, fn() -> Histogram>,
+    pub redis: RedisRequests,
 }
 
 /// What syncs of one Application came to.
@@ -53,7 +57,7 @@ pub struct EndedSync {
 impl Default for Metrics {
     fn default() -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(BUCKETS);
-        Self { apps: Arc::default(), reconciles: Family::new_with_constructor(histogram) }
+        Self { apps: Arc::default(), reconciles: Family::new_with_constructor(histogram), redis: RedisRequests::default() }
     }
 }
 

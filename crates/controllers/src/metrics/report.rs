@@ -1,6 +1,6 @@
 //! The metrics as a text in the OpenMetrics format. Main type: [`Report`].
 
-use super::{Labels, Metrics};
+use super::{Labels, Metrics, caches::Caches, clients::Servers};
 use crate::application::destinations;
 use prometheus_client::{
     encoding::text::encode,
@@ -33,7 +33,7 @@ pub struct Report {
     pub choice: Choice,
 }
 
-type Gauges = Family<Labels, Gauge>;
+pub(super) type Gauges = Family<Labels, Gauge>;
 
 impl Report {
     /// # Errors
@@ -43,11 +43,20 @@ impl Report {
         self.applications(&mut registry);
         syncs(&self.metrics, &mut registry);
         self.clusters(&mut registry);
+        self.metrics.redis.register(&mut registry);
         let help = "Application reconciliation performance in seconds";
         registry.register("argocd_app_reconcile", help, self.metrics.reconciles.clone());
         let mut text = String::new();
         encode(&mut text, &registry)?;
         Ok(text)
+    }
+
+    /// Requests to all API servers, the one with our records among them.
+    fn servers(&self) -> Servers {
+        let own = self.records.cluster.http().traffic();
+        let clusters = self.clusters.list();
+        let others = clusters.iter().map(|c| c.cache.discovery().cluster().http().traffic()).filter(|t| !t.is_same(own));
+        Servers::of(others.chain([own]))
     }
 
     fn applications(&self, registry: &mut Registry) {
@@ -87,12 +96,14 @@ impl Report {
     fn clusters(&self, registry: &mut Registry) {
         let (info, objects, kinds, connected) = (Gauges::default(), Gauges::default(), Gauges::default(), Gauges::default());
         let (age, labels, events) = (Gauges::default(), Gauges::default(), Family::<Labels, Counter>::default());
+        let mut caches = Caches::default();
         let (settings, chosen) = (self.records.settings(), &self.choice.cluster_labels);
         for cluster in self.clusters.list() {
             let of = vec![(Cow::from("server"), cluster.destination.server.clone())];
             let version = cluster.cache.discovery().cluster().version().plain();
             let stats = cluster.cache.stats();
             let name = cluster.destination.name.clone();
+            caches.add(&cluster);
             if let (false, Some(secret)) = (chosen.is_empty(), settings.cluster(&cluster.destination.server, "")) {
                 let values = chosen.iter().map(|l| (label_name(l), text(secret.labels.get(l))));
                 labels.get_or_create(&with(&of, [("name".into(), name.clone())].into_iter().chain(values).collect())).set(1);
@@ -106,6 +117,8 @@ impl Report {
             objects.get_or_create(&of).set(number(stats.objects));
             kinds.get_or_create(&of).set(number(stats.kinds));
         }
+        caches.register(registry);
+        registry.register_collector(Box::new(self.servers()));
         registry.register("argocd_cluster_info", "Information about cluster", info);
         registry.register("argocd_cluster_api_resource_objects", "Number of k8s resource objects in the cache", objects);
         registry.register("argocd_cluster_api_resources", "Number of monitored kubernetes API resources", kinds);

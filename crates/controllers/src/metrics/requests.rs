@@ -15,31 +15,9 @@ pub struct Request {
 
 impl Request {
     pub fn of(call: &Call, code: u16) -> Self {
-        let (resource, namespace, named) = parts(&call.path);
-        let verb = match (call.method.as_str(), named) {
-            ("GET", true) => "Get",
-            ("GET", false) => "List",
-            ("POST", _) => "Create",
-            ("PUT", _) => "Update",
-            ("PATCH", _) => "Patch",
-            ("DELETE", _) => "Delete",
-            _ => "Unknown",
-        };
-        Self { verb, resource: resource.to_owned(), namespace: namespace.to_owned(), code, dry_run: call.query.contains("dryRun=All") }
-    }
-}
-
-/// Resource and namespace of a path, and whether it is of one object.
-fn parts(path: &str) -> (&str, &str, bool) {
-    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-    let rest = match parts.as_slice() {
-        ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest,
-        _ => return ("", "", false),
-    };
-    match rest {
-        ["namespaces", namespace, resource, rest @ ..] => (resource, namespace, !rest.is_empty()),
-        [resource, rest @ ..] => (resource, "", !rest.is_empty()),
-        [] => ("", "", false),
+        let (resource, namespace, _) = call.parts();
+        let dry_run = call.query.contains("dryRun=All");
+        Self { verb: call.verb(), resource: resource.to_owned(), namespace: namespace.to_owned(), code, dry_run }
     }
 }
 

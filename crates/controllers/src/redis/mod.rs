@@ -7,8 +7,9 @@ mod format;
 
 pub use format::Format;
 
+use crate::metrics::RedisRequests;
 use format::{Item, channel};
-use redis::{AsyncConnectionConfig, Pipeline, RedisConnectionInfo, RedisError, aio::MultiplexedConnection};
+use redis::{AsyncConnectionConfig, FromRedisValue, Pipeline, RedisConnectionInfo, RedisError, aio::MultiplexedConnection};
 use std::{
     collections::{BTreeSet, HashMap},
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -62,10 +63,10 @@ pub type IsThere = Box<dyn Fn(&AppKey) -> bool + Send + Sync>;
 pub type InUse = Box<dyn Fn() -> Vec<(String, ClusterInfo)> + Send + Sync>;
 
 /// Writes for ever.
-pub async fn follow(place: Place, known: Known) {
+pub async fn follow(place: Place, known: Known, metrics: RedisRequests) {
     let mut failures = 0;
     loop {
-        let Err(error) = connected(&place, &known, &mut failures).await;
+        let Err(error) = connected(&place, &known, &metrics, &mut failures).await;
         if failures == 0 {
             tracing::warn!(%error, "Redis cannot be written to; others see nothing new of this controller until it can");
         }
@@ -77,10 +78,10 @@ pub async fn follow(place: Place, known: Known) {
 enum Never {}
 
 /// From a new connection to its loss.
-async fn connected(place: &Place, known: &Known, failures: &mut u32) -> Result<Never, RedisError> {
+async fn connected(place: &Place, known: &Known, metrics: &RedisRequests, failures: &mut u32) -> Result<Never, RedisError> {
     let mut changes = known.states.changes();
     let (connection, _driver) = connect(place).await?;
-    let mut writer = Writer { connection, format: &place.format, written: HashMap::new() };
+    let mut writer = Writer { connection, format: &place.format, metrics, written: HashMap::new() };
     let (mut dirty, mut anew, mut clusters) = (BTreeSet::new(), Instant::now(), Instant::now());
     loop {
         let now = Instant::now();
@@ -140,6 +141,7 @@ async fn connect(place: &Place) -> Result<(MultiplexedConnection, AbortOnDropHan
 struct Writer<'a> {
     connection: MultiplexedConnection,
     format: &'a Format,
+    metrics: &'a RedisRequests,
     /// What is at which key, as far as it was written over this connection.
     written: HashMap<String, u64>,
 }
@@ -152,14 +154,23 @@ impl Writer<'_> {
             None if (known.is_there)(app) => Ok(()),
             None => {
                 let mut pipe = Pipeline::new();
-                for key in self.format.gone(&instance) {
+                let keys = self.format.gone(&instance);
+                let commands = [("del", keys.len()), ("publish", 1)];
+                for key in keys {
                     self.written.remove(&key);
                     pipe.del(key).ignore();
                 }
                 pipe.publish(channel(&instance), "").ignore();
-                pipe.query_async(&mut self.connection).await
+                self.send(&pipe, &commands).await
             }
         }
+    }
+
+    async fn send<T: FromRedisValue>(&mut self, pipe: &Pipeline, commands: &[(&'static str, usize)]) -> Result<T, RedisError> {
+        let begun = Instant::now();
+        let answer = pipe.query_async(&mut self.connection).await;
+        self.metrics.made(commands, answer.is_err(), begun.elapsed());
+        answer
     }
 
     /// Writes those that are not there as they are, and tells who listens. The others last longer.
@@ -177,10 +188,12 @@ impl Writer<'_> {
                 new.push((item.key.clone(), hash));
             }
         }
-        if let Some(channel) = channel.filter(|_| !new.is_empty()) {
+        let told = channel.filter(|_| !new.is_empty());
+        if let Some(channel) = told {
             pipe.publish(channel, "").ignore();
         }
-        let still_there: Vec<bool> = pipe.query_async(&mut self.connection).await?;
+        let commands = [("set", new.len()), ("expire", items.len() - new.len()), ("publish", usize::from(told.is_some()))];
+        let still_there: Vec<bool> = self.send(&pipe, &commands).await?;
         if still_there.contains(&false) {
             // Somebody emptied it: all of it once more.
             for item in items {
