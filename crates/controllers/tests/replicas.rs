@@ -155,7 +155,7 @@ impl Ground {
     }
 
     /// Starts a replica in a runtime. It writes down what it writes.
-    async fn replica(&self, runtime: &Handle, name: &str, count: usize) -> Replica {
+    async fn replica(&self, runtime: &Handle, name: &str, count: usize, method: Sharded) -> Replica {
         let (writes, router) = (Writes::default(), self.kube.router());
         let log = writes.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -170,7 +170,7 @@ impl Ground {
             group: "controller".to_owned(),
             identity: name.to_owned(),
             count,
-            partition: format!("{count}.round-robin"),
+            partition: format!("{count}.{}", method.as_str()),
             preferred: None,
             pinned: false,
             duration: LEASE,
@@ -184,7 +184,7 @@ impl Ground {
             let leases = Arc::new(Leases::start(&cluster, options));
             let folder = tempfile::TempDir::new().expect("a temporary folder");
             let repos = Repos::with_options(folder.path(), RepoOptions { allow_local: true, ..RepoOptions::default() });
-            let sharding = Some(Sharding { leases: leases.clone(), method: Sharded::RoundRobin });
+            let sharding = Some(Sharding::fixed(leases.clone(), method));
             let clusters = Clusters::new(cluster, records.clone());
             let clock = Arc::new(jiff::Timestamp::now);
             let dependencies = Dependencies {
@@ -246,7 +246,7 @@ async fn each_works_on_the_clusters_of_its_shards_and_none_is_left_when_one_dies
     let here = Handle::current();
     let mut replicas = Vec::new();
     for name in ["one", "two", "three"] {
-        let replica = ground.replica(&here, name, 3).await;
+        let replica = ground.replica(&here, name, 3, Sharded::RoundRobin).await;
         replica.until_holds(1).await;
         replicas.push(replica);
     }
@@ -273,6 +273,32 @@ async fn each_works_on_the_clusters_of_its_shards_and_none_is_left_when_one_dies
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_applications_of_one_cluster_are_work_for_several() {
+    let ground = Ground::new().await;
+    let mut replicas = Vec::new();
+    for name in ["one", "two"] {
+        let replica = ground.replica(&Handle::current(), name, 2, Sharded::ByApplication).await;
+        replica.until_holds(1).await;
+        replicas.push(replica);
+    }
+    let names: Vec<String> = (0..12).map(|n| format!("app-{n}")).collect();
+    for name in &names {
+        ground.application(name, &ground.servers[0]).await;
+    }
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    ground.synced(&all, 1).await;
+    let wrote: Vec<BTreeSet<String>> = replicas.iter().map(Replica::wrote).collect();
+    assert!(wrote[0].is_disjoint(&wrote[1]) && wrote.iter().all(|w| w.len() >= 3), "{wrote:?}");
+    assert_eq!(wrote[0].len() + wrote[1].len(), 12);
+    let (victim, dead) = (wrote[1].first().expect("some").clone(), replicas.remove(1));
+    dead.kill().await;
+    ground.repo.commit(&[(&format!("{victim}/map.yaml"), &format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {victim}\n"))], &[]);
+    ground.refresh(&victim).await;
+    ground.synced(&[&victim], 2).await;
+    ground.kube.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_that_wakes_up_late_writes_nothing() {
     let ground = Ground::new().await;
     // A process of its own, as far as time goes: one thread, which can be put to sleep with all that it does.
@@ -283,9 +309,9 @@ async fn one_that_wakes_up_late_writes_nothing() {
         runtime.block_on(std::future::pending::<()>());
     });
     let handle = take.recv().expect("it is made");
-    let sleeper = ground.replica(&handle, "sleeper", 1).await;
+    let sleeper = ground.replica(&handle, "sleeper", 1, Sharded::RoundRobin).await;
     sleeper.until_holds(1).await;
-    let standby = ground.replica(&Handle::current(), "standby", 1).await;
+    let standby = ground.replica(&Handle::current(), "standby", 1, Sharded::RoundRobin).await;
     for n in 0..4 {
         ground.application(&format!("app-{n}"), &ground.servers[0]).await;
     }

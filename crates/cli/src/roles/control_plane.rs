@@ -77,7 +77,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     let mut plane = ControlPlane::start(cluster, place(&args), repositories(&args)?, false).await?;
     plane.repo_server = args.repo_server.client()?;
     logs.follow(&plane.records);
-    let sharding = args.replicas.start(&plane.records.cluster, &args.namespace)?;
+    let sharding = args.replicas.start(&plane.records.cluster, &args.namespace).await?;
     let listener = TcpListener::bind((args.address, args.port))
         .await
         .with_context(|| format!("port {} cannot be opened; choose another with --port", args.port))?;

@@ -1,11 +1,14 @@
 //! Several replicas of the control plane: how many, who this one is, and which clusters it takes.
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tiphys_cluster::{
     Cluster,
-    leases::{DURATION, LeaseOptions, Leases},
+    leases::{
+        DURATION, LeaseOptions, Leases,
+        dynamic::{self, DynamicOptions},
+    },
 };
 use tiphys_controllers::{application::Sharding, sharding::Method};
 
@@ -20,46 +23,83 @@ pub struct ReplicaArgs {
     /// The one shard that this replica may take [default: any, first the one that ends the host's name]
     #[arg(long, value_name = "N", env = "ARGOCD_CONTROLLER_SHARD", allow_hyphen_values = true)]
     shard: Option<i64>,
-    /// How clusters are divided: legacy, round-robin or consistent-hashing
+    /// How work is divided: legacy, round-robin, consistent-hashing (clusters), or by-application
     #[arg(long, value_name = "METHOD", default_value = "legacy", env = "ARGOCD_CONTROLLER_SHARDING_ALGORITHM")]
     sharding_method: String,
     /// Name of this replica in its leases [default: the host's name]
     #[arg(long, value_name = "NAME", env = "POD_NAME")]
     pod_name: Option<String>,
+    /// As many shards as the Deployment has replicas; who has which is told in argocd-app-controller-shard-cm, as Argo CD's controllers do
+    #[arg(long, env = "ARGOCD_ENABLE_DYNAMIC_CLUSTER_DISTRIBUTION")]
+    dynamic_cluster_distribution_enabled: bool,
+    /// Deployment whose replicas are counted then
+    #[arg(long, value_name = "NAME", default_value = "argocd-application-controller", env = "ARGOCD_APPLICATION_CONTROLLER_NAME")]
+    deployment: String,
+    /// Seconds between two signs of life in that ConfigMap, 10 to 60; after three without one the shard is another's
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, env = "ARGOCD_CONTROLLER_HEARTBEAT_TIME")]
+    heartbeat_time: u64,
 }
 
 impl ReplicaArgs {
     /// Begins to take leases.
-    pub fn start(&self, cluster: &Cluster, namespace: &str) -> anyhow::Result<Sharding> {
+    pub async fn start(&self, cluster: &Cluster, namespace: &str) -> anyhow::Result<Sharding> {
         let name = self.pod_name.clone().filter(|name| !name.is_empty()).unwrap_or_else(host_name);
-        let (options, method) = self.options(namespace, &name)?;
-        Ok(Sharding { leases: Arc::new(Leases::start(cluster, options)), method })
+        let method = self.method();
+        if !self.dynamic_cluster_distribution_enabled {
+            let leases = Leases::start(cluster, self.options(namespace, &name)?);
+            return Ok(Sharding::fixed(Arc::new(leases), method));
+        }
+        let (space, holder) = (namespace.to_owned(), name.clone());
+        let options = DynamicOptions {
+            deployment: self.deployment.clone(),
+            name,
+            told: self.told(),
+            heartbeat: Duration::from_secs(if (10..=60).contains(&self.heartbeat_time) { self.heartbeat_time } else { 10 }),
+            // The ConfigMap says which; others may be those of controllers that know nothing of leases.
+            leases: Arc::new(move |count, shard| LeaseOptions {
+                preferred: shard,
+                pinned: true,
+                ..lease_options(&space, &holder, count, method)
+            }),
+        };
+        let leases = dynamic::follow(cluster, options).await;
+        Ok(Sharding { leases: leases.with_context(|| format!("the replicas of Deployment {} cannot be shared", self.deployment))?, method })
     }
 
-    fn options(&self, namespace: &str, name: &str) -> anyhow::Result<(LeaseOptions, Method)> {
-        let count = self.replicas.max(1);
-        let method = Method::parse(&self.sharding_method).unwrap_or_else(|| {
+    fn method(&self) -> Method {
+        Method::parse(&self.sharding_method).unwrap_or_else(|| {
             tracing::warn!("sharding method {:?} is not known; it is legacy then", self.sharding_method);
             Method::Legacy
-        });
-        // Below zero is how Argo CD says that none is told.
-        let told = self.shard.and_then(|shard| usize::try_from(shard).ok());
+        })
+    }
+
+    /// Below zero is how Argo CD says that none is told.
+    fn told(&self) -> Option<usize> {
+        self.shard.and_then(|shard| usize::try_from(shard).ok())
+    }
+
+    fn options(&self, namespace: &str, name: &str) -> anyhow::Result<LeaseOptions> {
+        let (count, told) = (self.replicas.max(1), self.told());
         if let Some(shard) = told.filter(|shard| *shard >= count) {
             bail!("there is no shard {shard} of {count}; choose one below {count}, or more --replicas");
         }
-        let options = LeaseOptions {
-            namespace: namespace.to_owned(),
-            group: GROUP.to_owned(),
-            // Two processes of one name must not take each other for themselves.
-            identity: format!("{name}_{:016x}", rand::random::<u64>()),
-            count,
-            partition: format!("{count}.{}", method.as_str()),
-            preferred: told.or_else(|| ordinal(name)),
-            pinned: told.is_some(),
-            duration: DURATION,
-            clock: Arc::new(jiff::Timestamp::now),
-        };
-        Ok((options, method))
+        let options = lease_options(namespace, name, count, self.method());
+        Ok(LeaseOptions { preferred: told.or_else(|| ordinal(name)), pinned: told.is_some(), ..options })
+    }
+}
+
+fn lease_options(namespace: &str, name: &str, count: usize, method: Method) -> LeaseOptions {
+    LeaseOptions {
+        namespace: namespace.to_owned(),
+        group: GROUP.to_owned(),
+        // Two processes of one name must not take each other for themselves.
+        identity: format!("{name}_{:016x}", rand::random::<u64>()),
+        count,
+        partition: format!("{count}.{}", method.as_str()),
+        preferred: None,
+        pinned: false,
+        duration: DURATION,
+        clock: Arc::new(jiff::Timestamp::now),
     }
 }
 
@@ -78,12 +118,20 @@ mod tests {
     use super::*;
 
     fn args(replicas: usize, shard: Option<i64>, method: &str) -> ReplicaArgs {
-        ReplicaArgs { replicas, shard, sharding_method: method.to_owned(), pod_name: None }
+        ReplicaArgs {
+            replicas,
+            shard,
+            sharding_method: method.to_owned(),
+            pod_name: None,
+            dynamic_cluster_distribution_enabled: false,
+            deployment: String::new(),
+            heartbeat_time: 10,
+        }
     }
 
     #[test]
     fn fact_98_a_pod_prefers_the_shard_of_its_number_and_keeps_to_one_that_it_is_told() {
-        let of = |args: ReplicaArgs, name: &str| args.options("argocd", name).map(|(o, m)| (o.count, o.preferred, o.pinned, m));
+        let of = |args: ReplicaArgs, name: &str| args.options("argocd", name).map(|o| (o.count, o.preferred, o.pinned, args.method()));
         let free = |n: Option<usize>| (3, n, false, Method::RoundRobin);
         assert_eq!(of(args(3, None, "round-robin"), "controller-2").ok(), Some(free(Some(2))));
         assert_eq!(of(args(3, Some(-1), "round-robin"), "controller").ok(), Some(free(None)));
@@ -95,7 +143,7 @@ mod tests {
 
     #[test]
     fn two_processes_of_one_name_are_told_apart() {
-        let identity = || args(1, None, "legacy").options("argocd", "host").map(|(o, _)| o.identity).expect("valid");
+        let identity = || args(1, None, "legacy").options("argocd", "host").map(|o| o.identity).expect("valid");
         assert_ne!(identity(), identity());
         assert!(identity().starts_with("host_"));
     }

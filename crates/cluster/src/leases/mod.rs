@@ -8,8 +8,10 @@
 //! and arrives late. Writes to an Application's record then fail by their resourceVersion.
 
 mod decide;
+pub mod dynamic;
 mod fence;
 mod keeper;
+mod mapping;
 mod record;
 
 pub use fence::Fence;

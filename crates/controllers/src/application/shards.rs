@@ -16,7 +16,10 @@ use tiphys_cluster::{
     records::{Record, RecordChange, Records},
 };
 use tiphys_engine::spec;
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
 
 /// Applications come and go in numbers; clusters are spread anew after so many of them.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -26,14 +29,29 @@ const NOWHERE: usize = 0;
 /// How replicas share the work.
 #[derive(Clone)]
 pub struct Sharding {
-    pub leases: Arc<Leases>,
+    /// Others take their place when the number of shards changes.
+    pub leases: watch::Receiver<Arc<Leases>>,
     pub method: Method,
 }
 
-/// The clusters' shards as they are now, and the leases of this replica.
+impl Sharding {
+    /// With a number of shards that stays.
+    pub fn fixed(leases: Arc<Leases>, method: Method) -> Self {
+        Self { leases: watch::channel(leases).1, method }
+    }
+}
+
+/// The clusters' shards, and the leases of this replica.
 pub(super) struct Shards {
     sharding: Sharding,
-    distribution: RwLock<Arc<Distribution>>,
+    division: RwLock<Division>,
+}
+
+/// What belongs together: leases are those of the shards that the clusters are spread over.
+#[derive(Clone)]
+struct Division {
+    leases: Arc<Leases>,
+    distribution: Arc<Distribution>,
 }
 
 /// Whose an Application is.
@@ -43,32 +61,47 @@ pub(super) enum Turn {
     Others,
 }
 
+impl Division {
+    fn new(sharding: &Sharding, records: &Records) -> Self {
+        let leases = sharding.leases.borrow().clone();
+        let distribution = Arc::new(distribution(sharding.method, leases.count(), records));
+        Self { leases, distribution }
+    }
+
+    /// Leave to work on a shard.
+    fn fence(&self, shard: usize) -> Option<Fence> {
+        self.leases.fence(shard)
+    }
+}
+
 impl Shards {
     pub fn new(sharding: Sharding, records: &Records) -> Self {
-        let distribution = RwLock::new(Arc::new(distribution(&sharding, records)));
-        Self { sharding, distribution }
+        let division = RwLock::new(Division::new(&sharding, records));
+        Self { sharding, division }
     }
 
     pub async fn release(&self) {
-        self.sharding.leases.release().await;
+        let leases = self.sharding.leases.borrow().clone();
+        leases.release().await;
     }
 
-    fn distribution(&self) -> Arc<Distribution> {
-        self.distribution.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn division(&self) -> Division {
+        self.division.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Spreads the clusters anew; says whether any moved.
     fn spread(&self, records: &Records) -> bool {
-        let new = distribution(&self.sharding, records);
-        let moved = *self.distribution() != new;
+        let new = Division::new(&self.sharding, records);
+        let old = self.division();
+        let moved = old.distribution != new.distribution || !Arc::ptr_eq(&old.leases, &new.leases);
         if moved {
-            *self.distribution.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+            *self.division.write().unwrap_or_else(PoisonError::into_inner) = new;
         }
         moved
     }
 }
 
-fn distribution(sharding: &Sharding, records: &Records) -> Distribution {
+fn distribution(method: Method, shards: usize, records: &Records) -> Distribution {
     let settings = records.settings();
     let secrets = settings.clusters.iter();
     let mut members: Vec<Member> = secrets.map(|c| Member { id: c.uid.clone(), server: c.server.clone(), shard: c.shard }).collect();
@@ -78,12 +111,12 @@ fn distribution(sharding: &Sharding, records: &Records) -> Distribution {
         _ => {}
     }
     let mut applications = HashMap::new();
-    if sharding.method == Method::ConsistentHashing {
+    if method == Method::ConsistentHashing {
         for app in records.applications.list() {
             *applications.entry(destination(&app).to_owned()).or_default() += 1;
         }
     }
-    Distribution::new(sharding.method, sharding.leases.count(), &members, &applications)
+    Distribution::new(method, shards, &members, &applications)
 }
 
 fn destination(app: &Record<Application>) -> &str {
@@ -102,19 +135,21 @@ impl Controller {
     pub(super) fn turn(&self, record: &Record<Application>) -> Turn {
         let Some(shards) = &self.shards else { return Turn::Ours(None) };
         let named = record.value().ok().and_then(|app| spec::destination(&app.spec.destination, &self.destinations()).ok());
+        let (division, name) = (shards.division(), format!("{}/{}", record.object.namespace(), record.object.name()));
         let shard = match named {
             // One that is not spread yet is looked at when it is.
-            Some(destination) => shards.distribution().shard(&destination.server),
+            Some(destination) => division.distribution.shard(&destination.server, &name),
             None => Some(NOWHERE),
         };
-        let fence = shard.and_then(|shard| shards.sharding.leases.fence(shard));
+        let fence = shard.and_then(|shard| division.fence(shard));
         fence.map_or(Turn::Others, |fence| Turn::Ours(Some(fence)))
     }
 
     /// Looks at everything when a lease or a cluster came or went.
     pub(super) async fn follow_shards(&self) {
         let Some(shards) = &self.shards else { return };
-        let mut leases = shards.sharding.leases.changes();
+        let mut divisions = shards.sharding.leases.clone();
+        let mut leases = shards.division().leases.changes();
         let mut settings = self.records.watch_settings();
         let mut applications = self.records.applications.changes();
         let mut due: Option<Instant> = None;
@@ -127,6 +162,11 @@ impl Controller {
             };
             let look = tokio::select! {
                 Ok(()) = leases.changed() => true,
+                Ok(()) = divisions.changed() => {
+                    let moved = shards.spread(&self.records);
+                    leases = shards.division().leases.changes();
+                    moved
+                }
                 Ok(()) = settings.changed() => shards.spread(&self.records),
                 Some(change) = next(&mut applications), if shards.sharding.method == Method::ConsistentHashing => {
                     if due.is_none() && counts(change.as_deref()) {

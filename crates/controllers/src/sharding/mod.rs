@@ -6,6 +6,7 @@
 mod ring;
 
 use ring::Ring;
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 
 /// How clusters are spread over shards.
@@ -18,12 +19,16 @@ pub enum Method {
     RoundRobin,
     /// A ring of hashes on which a shard with too many Applications is passed over: nearly even, and few clusters move.
     ConsistentHashing,
+    /// Not of Argo CD: every Application by itself, so that one large cluster is work for several.
+    ByApplication,
 }
 
 impl Method {
+    const ALL: [Self; 4] = [Self::Legacy, Self::RoundRobin, Self::ConsistentHashing, Self::ByApplication];
+
     /// `None`: there is no such method.
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Legacy, Self::RoundRobin, Self::ConsistentHashing].into_iter().find(|method| method.as_str() == name)
+        Self::ALL.into_iter().find(|method| method.as_str() == name)
     }
 
     pub fn as_str(self) -> &'static str {
@@ -31,6 +36,7 @@ impl Method {
             Self::Legacy => "legacy",
             Self::RoundRobin => "round-robin",
             Self::ConsistentHashing => "consistent-hashing",
+            Self::ByApplication => "by-application",
         }
     }
 }
@@ -45,10 +51,12 @@ pub struct Member {
     pub shard: Option<i64>,
 }
 
-/// The shard of every cluster, by server.
+/// The shard of every cluster, by server, or of every Application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
     shards: HashMap<String, usize>,
+    /// Applications are spread over so many, those of the clusters above excepted.
+    apart: Option<usize>,
 }
 
 impl Distribution {
@@ -65,19 +73,30 @@ impl Distribution {
                 let load = |m: &Member| applications.get(&m.server).copied().unwrap_or_default();
                 by_id.values().map(|m| (m.id.as_str(), ring.take(&m.id, load(m)))).collect()
             }
+            Method::ByApplication => HashMap::new(),
         };
         let shard = |m: &Member| match m.shard {
             // A shard that there is not is the first one.
-            Some(asked) => usize::try_from(asked).ok().filter(|s| *s < shards).unwrap_or(0),
-            None => spread[m.id.as_str()],
+            Some(asked) => Some(usize::try_from(asked).ok().filter(|s| *s < shards).unwrap_or(0)),
+            None => spread.get(m.id.as_str()).copied(),
         };
-        Self { shards: members.iter().map(|m| (m.server.clone(), shard(m))).collect() }
+        let shards_of = members.iter().filter_map(|m| Some((m.server.clone(), shard(m)?))).collect();
+        Self { shards: shards_of, apart: (method == Method::ByApplication).then_some(shards) }
     }
 
-    /// The shard of a cluster; `None` for one that was not there when this was made.
-    pub fn shard(&self, server: &str) -> Option<usize> {
-        self.shards.get(server).copied()
+    /// The shard of an Application (`namespace/name`) of a cluster; `None` for a cluster that was not there when this was made.
+    pub fn shard(&self, server: &str, application: &str) -> Option<usize> {
+        self.shards.get(server).copied().or_else(|| self.apart.map(|shards| apart(application, shards)))
     }
+}
+
+/// The shard with the highest hash of itself and the Application: when their number changes, as few Applications move as can be.
+fn apart(application: &str, shards: usize) -> usize {
+    let score = |shard: &usize| {
+        let digest = Sha256::digest(format!("{shard}\n{application}"));
+        u64::from_be_bytes(std::array::from_fn(|i| digest[i]))
+    };
+    (0..shards).max_by_key(score).unwrap_or(0)
 }
 
 /// 32-bit FNV-1a of the id, modulo the number of shards.
@@ -99,7 +118,7 @@ mod tests {
 
     fn shards(method: Method, count: usize, members: &[Member]) -> Vec<Option<usize>> {
         let distribution = Distribution::new(method, count, members, &HashMap::new());
-        members.iter().map(|m| distribution.shard(&m.server)).collect()
+        members.iter().map(|m| distribution.shard(&m.server, "argocd/a")).collect()
     }
 
     /// Where Argo CD 3.6.0 puts clusters: blocks of the number of replicas, clusters as `id=applications`, and the shard of each by
@@ -125,7 +144,8 @@ mod tests {
             ];
             for (name, method, loads) in runs {
                 let distribution = Distribution::new(method, count, &members, loads);
-                let got: Vec<String> = members.iter().map(|m| distribution.shard(&m.server).expect("a member").to_string()).collect();
+                let got: Vec<String> =
+                    members.iter().map(|m| distribution.shard(&m.server, "argocd/a").expect("a member").to_string()).collect();
                 assert_eq!(got.join(" "), lines[name], "{name} of {} clusters over {count}", members.len());
                 compared += got.len();
             }
@@ -151,12 +171,29 @@ mod tests {
         let members = [member("b", None), own, member("a", None)];
         assert_eq!(shards(Method::Legacy, 3, &members)[1], Some(0));
         assert_eq!(shards(Method::RoundRobin, 3, &members), [2, 0, 1].map(Some));
-        assert_eq!(Distribution::new(Method::Legacy, 3, &members, &HashMap::new()).shard("https://other"), None);
+        assert_eq!(Distribution::new(Method::Legacy, 3, &members, &HashMap::new()).shard("https://other", "argocd/a"), None);
+    }
+
+    #[test]
+    fn applications_are_spread_by_themselves_where_no_shard_is_told() {
+        let members = [member("told", Some(1)), member("any", None)];
+        let of = |shards: usize, server: &str| {
+            let distribution = Distribution::new(Method::ByApplication, shards, &members, &HashMap::new());
+            (0..4000).map(|n| distribution.shard(server, &format!("argocd/app-{n}")).expect("a shard")).collect::<Vec<_>>()
+        };
+        assert!(of(4, "https://told").iter().all(|shard| *shard == 1));
+        let (four, five) = (of(4, "https://any"), of(5, "https://any"));
+        for shard in 0..4 {
+            let count = four.iter().filter(|s| **s == shard).count();
+            assert!((900..1100).contains(&count), "shard {shard} has {count} of 4000");
+        }
+        let moved = four.iter().zip(&five).filter(|(a, b)| a != b).collect::<Vec<_>>();
+        assert!((700..900).contains(&moved.len()) && moved.iter().all(|(_, to)| **to == 4), "{} moved", moved.len());
     }
 
     #[test]
     fn methods_have_argo_cds_names() {
-        for method in [Method::Legacy, Method::RoundRobin, Method::ConsistentHashing] {
+        for method in Method::ALL {
             assert_eq!(Method::parse(method.as_str()), Some(method));
         }
         assert_eq!(Method::parse("Legacy"), None);
