@@ -1,7 +1,7 @@
 //! The difference of two values as some messages of the real server show it: a unified diff of their indented JSON, under Go's names.
 //! Main function: [`diff`]. The lines are matched as Python's difflib does, since the diff would look different otherwise.
 
-use super::internal;
+use super::{drop_empty, find, forget_empty, internal};
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -10,9 +10,15 @@ const CONTEXT: usize = 3;
 /// From this many lines on, lines that come often are not looked for.
 const POPULAR_FROM: usize = 200;
 
-/// What became of `old`; both are of the named type.
+/// What became of `old`; both are of the named type. What was kept holds no lists and maps without anything in them, although those of
+/// the new one may stand in it while the two are compared.
 pub fn diff(old: &Value, new: &Value, of: &str) -> String {
-    let (old, new) = (indented(&internal(old, of)), indented(&internal(new, of)));
+    let mut old = old.clone();
+    if let (Some(of), Some(map)) = (find(of), old.as_object_mut()) {
+        drop_empty(map, of);
+        forget_empty(map, of);
+    }
+    let (old, new) = (indented(&internal(&old, of)), indented(&internal(new, of)));
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     unified(&old, &new)
 }

@@ -20,8 +20,11 @@ const KEYS: [(&str, &[&str], bool); 3] = [
 ];
 
 pub fn config_map(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
-    frozen(object, old, &["data", "binaryData"], causes);
     let (data, binary) = (At::of(object, old, "data"), At::of(object, old, "binaryData"));
+    // Where there are no texts an empty map is the default, so that it is no change.
+    let had_texts = data.old.and_then(Value::as_object).is_some_and(|old| !old.is_empty());
+    let texts_changed = data.is_changed() && (had_texts || !data.is_empty());
+    frozen(object, old, &[(&data, texts_changed), (&binary, binary.is_changed())], causes);
     keys(&data, causes);
     for (key, value) in data.entries().iter().filter(|(key, _)| binary.value.get(key).is_some()) {
         causes.push(Cause::invalid(&value.path, &(*key).into(), "duplicate of key present in binaryData"));
@@ -38,8 +41,8 @@ pub fn secret(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     if kind.is_changed() {
         causes.push(kind.invalid("field is immutable"));
     }
-    frozen(object, old, &["data"], causes);
     let data = At::of(object, old, "data");
+    frozen(object, old, &[(&data, data.is_changed())], causes);
     keys(&data, causes);
     if decoded_size(&data) > MAX_SIZE {
         causes.push(data.too_long(MAX_SIZE));
@@ -66,7 +69,8 @@ pub fn secret(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn frozen(object: &Object, old: Option<&Object>, fields: &[&str], causes: &mut Vec<Cause>) {
+/// `fields`: the contents, and whether they changed.
+fn frozen(object: &Object, old: Option<&Object>, fields: &[(&At<'_>, bool)], causes: &mut Vec<Cause>) {
     if old.is_none_or(|old| old.0.get("immutable") != Some(&Value::Bool(true))) {
         return;
     }
@@ -74,7 +78,7 @@ fn frozen(object: &Object, old: Option<&Object>, fields: &[&str], causes: &mut V
     if !immutable.is_true() {
         causes.push(immutable.forbidden(FROZEN));
     }
-    causes.extend(fields.iter().map(|f| At::of(object, old, f)).filter(At::is_changed).map(|at| at.forbidden(FROZEN)));
+    causes.extend(fields.iter().filter(|(_, changed)| *changed).map(|(at, _)| at.forbidden(FROZEN)));
 }
 
 fn keys(data: &At<'_>, causes: &mut Vec<Cause>) {
