@@ -24,6 +24,11 @@ pub fn drop_empty(map: &mut Map<String, Value>, of: &'static Struct) {
     walk(map, of, false);
 }
 
+/// Drops what else Go does not write of an object that has been read before.
+pub fn drop_zero(map: &mut Map<String, Value>, of: &'static Struct) {
+    walk(map, of, true);
+}
+
 /// Gives `to` the lists and maps without anything in them that `from` has where `to` has nothing: to Go they are equal.
 pub fn share_empty(from: &Map<String, Value>, to: &mut Map<String, Value>, of: &'static Struct) {
     for field in &of.fields {

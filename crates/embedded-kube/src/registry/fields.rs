@@ -8,10 +8,11 @@ use super::{Registry, convert, meta};
 use crate::catalog::{Catalog, Resource};
 use crate::gotypes;
 use crate::status::{Cause, Status};
+use crate::strategy;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tiphys_apimachinery::patch::apply::{self, ApplyError, ApplyOptions, Conflict, Versions};
-use tiphys_apimachinery::schema::TypeRef;
+use tiphys_apimachinery::schema::{ListType, TypeRef};
 use tiphys_apimachinery::{Gvk, Object};
 
 /// The manager of requests that name none.
@@ -222,12 +223,54 @@ pub fn sets_managers(old: &Object, new: &Object) -> bool {
     sent.is_some() && sent != old.metadata("managedFields")
 }
 
-/// Whether there are managers of another version, which may not be able to read the object any more: then it loses all of them,
-/// even when nothing else changes.
-pub fn has_other_versions(resource: &Resource, object: &Object) -> bool {
+/// Whether the managers may become others even when nothing else changes: when they are of another version, which may not be able to
+/// read the object any more so that all are lost, and when the schema is not what it was when they were written down.
+pub fn may_change_managers(resource: &Resource, object: &Object) -> bool {
     let version = resource.api_version();
     let mut managers = object.metadata("managedFields").and_then(Value::as_array).into_iter().flatten();
-    managers.any(|entry| entry["apiVersion"] != version)
+    convert::is_older(resource) || managers.any(|entry| entry["apiVersion"] != version)
+}
+
+/// A built-in object as Go compares it with what it was, if that is not what Go writes: lists that are owned as a whole are compared to
+/// the letter, so that a list or map in them counts although there is nothing in it.
+pub fn as_compared(resource: &Resource, object: &Object) -> Option<Object> {
+    let (ty, of) = (resource.builtin_type()?, gotypes::of(&resource.gvk())?);
+    if !object.0.iter().any(|(key, value)| key != "metadata" && holds_empty(value)) {
+        return None;
+    }
+    let (mut whole, mut written) = (object.clone(), object.clone());
+    gotypes::drop_zero(&mut whole.0, of);
+    strategy::drop_empty(resource, &mut written);
+    let (from, mut to) = (whole.into_value(), written.into_value());
+    keep_in_lists(&from, &mut to, ty).then(|| Object::from_value(to).ok()).flatten()
+}
+
+fn holds_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(list) => list.is_empty() || list.iter().any(holds_empty),
+        Value::Object(map) => map.is_empty() || map.values().any(holds_empty),
+        _ => false,
+    }
+}
+
+/// Puts the lists of `from` that are owned as a whole in the place of those of `to`; whether that changed one.
+fn keep_in_lists(from: &Value, to: &mut Value, ty: TypeRef<'_>) -> bool {
+    match (from, to) {
+        (Value::Object(from), Value::Object(to)) => {
+            let below =
+                |(key, to): (&String, &mut Value)| from.get(key).zip(ty.field(key)).is_some_and(|(from, ty)| keep_in_lists(from, to, ty));
+            to.iter_mut().map(below).fold(false, |some, changed| some | changed)
+        }
+        (Value::Array(from), Value::Array(to)) if matches!(ty.list_type(), Some(ListType::Map | ListType::Set)) => {
+            let Some(ty) = ty.items() else { return false };
+            from.iter().zip(to).map(|(from, to)| keep_in_lists(from, to, ty)).fold(false, |some, changed| some | changed)
+        }
+        (Value::Array(list), to) if !list.is_empty() && from != to => {
+            *to = from.clone();
+            true
+        }
+        _ => false,
+    }
 }
 
 /// Gives `to` the managers of `from`.

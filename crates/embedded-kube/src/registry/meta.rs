@@ -326,12 +326,6 @@ fn keep_all_but_status(resource: &Resource, old: &Object, new: &mut Object) {
     if resource.custom.is_some() || STATUS_ONLY.contains(&resource.resource.as_str()) {
         return;
     }
-    if resource.is("", "pods")
-        && new.str_at("/status/qosClass").is_empty()
-        && let Some(class) = old.pointer("/status/qosClass")
-    {
-        tiphys_apimachinery::object::map_entry(&mut new.0, "status").insert("qosClass".into(), class.clone());
-    }
     let metadata = new.metadata_mut();
     let keeps_labels = resource.is("apps", "deployments");
     let keeps_owners = resource.is("", "pods");

@@ -382,7 +382,7 @@ impl Registry {
                 meta::prepare_update(resource, old, &mut before, if is_piece { Part::Main } else { part })?;
                 Some(before)
             }
-            None => (!applied && (end.is_some() || strategy::decides_on_update(resource))).then(|| new.clone()),
+            None => (!applied && (end.is_some() || strategy::decides_on_update(resource, part))).then(|| new.clone()),
         };
         if let Some(sent) = &mut sent {
             strategy::as_sent(resource, sent);
@@ -391,8 +391,10 @@ impl Registry {
         strategy::prepare_update(self, resource, old, &mut new, (part, options.dry_run))?;
         let mut warnings = strategy::validate(resource, &new, Some(old), part)?;
         let emptied = meta::counts_empty(resource, old, &new);
+        let compared = if applied { None } else { fields::as_compared(resource, sent.as_ref().unwrap_or(&new)) };
         strategy::drop_empty(resource, &mut new);
         sent.iter_mut().for_each(|sent| strategy::drop_empty(resource, sent));
+        sent = compared.or(sent);
         if whole {
             let said = admission::check(&request, Objects { new: Some(&new), old: Some(old) }, answers);
             warnings.extend(said.map_err(|status| status.warned(&warnings))?);
@@ -403,7 +405,7 @@ impl Registry {
         let gone = meta::is_finished(resource, &new);
         let tracks = || {
             fields::sets_managers(old, &new)
-                || fields::has_other_versions(resource, old)
+                || fields::may_change_managers(resource, old)
                 || !fields::same_but_managers(old, sent.as_ref().unwrap_or(&new))
         };
         if !applied && tracks() {

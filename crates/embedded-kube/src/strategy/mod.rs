@@ -249,8 +249,10 @@ pub fn prepare_update(
             new.set_annotation(TEMPLATE_GENERATION, count);
         }
         complete(resource, new);
-        if resource.table == "/persistentvolumes" {
-            note_phase(registry, old, new);
+        match resource.table.as_str() {
+            "/persistentvolumes" => note_phase(registry, old, new),
+            "/pods" => pods::keep_status(old, new),
+            _ => {}
         }
         return Ok(());
     }
@@ -403,9 +405,9 @@ pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part
 }
 
 /// Whether the server changes such objects beyond defaults when they are updated.
-pub fn decides_on_update(resource: &Resource) -> bool {
+pub fn decides_on_update(resource: &Resource, part: Part) -> bool {
     let tables = ["/services", "/persistentvolumes", "/persistentvolumeclaims", "/namespaces", "apps/daemonsets", CSR];
-    tables.contains(&resource.table.as_str())
+    tables.contains(&resource.table.as_str()) || (part == Part::Status && resource.is("", "pods"))
 }
 
 /// Makes the object that was sent the one whose fields its sender owns: with defaults, before the server decides anything.

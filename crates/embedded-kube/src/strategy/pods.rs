@@ -1,7 +1,8 @@
-//! What the server decides about a new pod. Main function: [`prepare_create`].
+//! What the server decides about a new pod, and about its status. Main functions: [`prepare_create`], [`keep_status`].
 
 use super::defaults::quality_of_service;
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
 
@@ -50,6 +51,29 @@ fn complete(term: &mut Map<String, Value>, labels: &Map<String, Value>) {
             if let Some(list) = requirements.as_array_mut() {
                 list.push(json!({"key": key, "operator": operator, "values": [value]}));
             }
+        }
+    }
+}
+
+/// What a status that does not say it takes over from the one before: the class of the pod, and which generation was looked at, also
+/// for each condition. Of several conditions of a type the first goes with the first.
+pub fn keep_status(old: &Object, new: &mut Object) {
+    const OBSERVED: &str = "observedGeneration";
+    let none = |value: Option<&Value>| value.is_none_or(|v| v.is_null() || *v == 0 || *v == "");
+    let status = map_entry(&mut new.0, "status");
+    for field in ["qosClass", OBSERVED] {
+        if let (true, Some(before)) = (none(status.get(field)), old.pointer(&format!("/status/{field}"))) {
+            status.insert(field.into(), before.clone());
+        }
+    }
+    let mut observed: HashMap<&str, Vec<&Value>> = HashMap::new();
+    for condition in old.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten().rev() {
+        observed.entry(condition["type"].as_str().unwrap_or("")).or_default().push(&condition[OBSERVED]);
+    }
+    for condition in status.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten() {
+        let before = observed.get_mut(condition["type"].as_str().unwrap_or("")).and_then(Vec::pop).filter(|v| !v.is_null());
+        if let (Some(before), true, Some(map)) = (before, none(condition.get(OBSERVED)), condition.as_object_mut()) {
+            map.insert(OBSERVED.into(), before.clone());
         }
     }
 }

@@ -77,20 +77,31 @@ pub fn apply_in(
     if config.api_version() != options.api_version || options.kind.is_some_and(|kind| kind != config.kind()) {
         return Err(ApplyError::BadRequest(format!("invalid object type: {}", config.gvk())));
     }
-    if config.metadata("managedFields").is_some_and(Value::is_array) {
-        return Err(ApplyError::BadRequest("metadata.managedFields must be nil".into()));
-    }
     let ty = Ty::new(ty);
     let views = Views { version: options.api_version, ty, versions };
-    check_types(config, ty)?;
     let known = live.and_then(|l| l.metadata("managedFields"));
     let mut owners = managers::read(known).map_err(|e| ApplyError::Invalid(format!("failed to decode managed fields: {e}")))?;
     let live = live.map(without_managed_fields);
     let empty = Object::default();
     let live = live.as_ref().unwrap_or(&empty);
+    // What is built in is read into Go's types before anybody looks at it.
+    let misfits = if ty.is_built_in() { Vec::new() } else { types::misfits(&live.0, ty) };
     if owners.is_empty() {
+        if !misfits.is_empty() {
+            return Err(unreadable_live(live, &misfits));
+        }
         let before = ApplyOptions { manager: BEFORE_FIRST_APPLY, ..*options };
-        record_update(&Map::new(), &live.0, &mut owners, &before, &views).map_err(|e| unreadable_live(live, config, ty, &e))?;
+        record_update(&Map::new(), &live.0, &mut owners, &before, &views).map_err(|e| match &types::misfits(&live.0, ty)[..] {
+            [] => internal(config, "typed live object", &e),
+            misfits => unreadable_live(live, misfits),
+        })?;
+    }
+    if config.metadata("managedFields").is_some_and(Value::is_array) {
+        return Err(ApplyError::BadRequest("metadata.managedFields must be nil".into()));
+    }
+    check_types(config, ty)?;
+    if !misfits.is_empty() {
+        return Err(internal(live, "typed live object", &listed(&misfits)));
     }
     let for_retry = (options.manager == "kubectl" && !options.force).then(|| owners.clone());
     let (mut merged, owners) = match (apply_owned(live, config, owners, options, &views), for_retry) {
@@ -147,10 +158,9 @@ pub fn track_update_in(
     let empty = Map::new();
     let views = Views { version: options.api_version, ty: Ty::new(ty), versions };
     let before = before.map_or(&empty, |b| &b.0);
-    // What changes in an object that does not fit its type nobody knows, so that its owners stay; one that does not fit the version of
-    // a manager loses them all.
-    let known = views.ty.is_built_in() || (types::fits(&after.0, views.ty) && types::fits(before, views.ty));
-    if !known || record_update(before, &after.0, &mut owners, options, &views).is_ok() {
+    // What changes in an object that does not fit its type, or the version of a manager, nobody knows: it loses all its owners.
+    let known = [&after.0, before].into_iter().all(|object| views.ty.is_built_in() || types::misfits(object, views.ty).is_empty());
+    if known && record_update(before, &after.0, &mut owners, options, &views).is_ok() {
         managers::cap_updaters(&mut owners);
         set_managed_fields(after, owners);
     }
@@ -225,24 +235,23 @@ fn internal(object: &Object, what: &str, error: &str) -> ApplyError {
 }
 
 /// Why the fields of a live object cannot be told apart, as the server says it that wants to know who set them.
-fn unreadable_live(live: &Object, config: &Object, ty: Ty<'_>, otherwise: &str) -> ApplyError {
-    match &types::validate_fields(&live.0, ty)[..] {
-        [one] => {
-            let of = described(live);
-            ApplyError::Invalid(format!(
-                "failed to create manager for existing fields: failed to convert new object ({of}) to smd typed: {one}"
-            ))
-        }
-        _ => internal(config, "typed live object", otherwise),
-    }
+fn unreadable_live(live: &Object, misfits: &[String]) -> ApplyError {
+    let (of, why) = (described(live), listed(misfits));
+    ApplyError::Invalid(format!("failed to create manager for existing fields: failed to convert new object ({of}) to smd typed: {why}"))
 }
 
 fn check_types(config: &Object, ty: Ty<'_>) -> Result<(), ApplyError> {
-    let errors = types::validate_fields(&config.0, ty);
-    match &errors[..] {
-        [] => Ok(()),
-        [one] => Err(internal(config, "typed patch object", one)),
-        many => Err(internal(config, "typed patch object", &format!("errors:\n  {}", many.join("\n  ")))),
+    match types::validate_fields(&config.0, ty) {
+        errors if errors.is_empty() => Ok(()),
+        errors => Err(internal(config, "typed patch object", &listed(&errors))),
+    }
+}
+
+/// Several errors as one text.
+fn listed(errors: &[String]) -> String {
+    match errors {
+        [one] => one.clone(),
+        many => format!("errors:\n  {}", many.join("\n  ")),
     }
 }
 

@@ -144,9 +144,11 @@ fn zero(ty: TypeRef<'_>, name: &str) -> Option<Value> {
     }
 }
 
-/// Whether an object fits its type, elements apart that a list has more than once.
-pub(super) fn fits(object: &Map<String, Value>, ty: Ty<'_>) -> bool {
-    validate_fields(object, ty).iter().all(|error| error.contains(DUPLICATE))
+/// How an object that is there does not fit its type, elements apart that a list has more than once.
+pub(super) fn misfits(object: &Map<String, Value>, ty: Ty<'_>) -> Vec<String> {
+    let mut errors = validate_fields(object, ty);
+    errors.retain(|error| !error.contains(DUPLICATE));
+    errors
 }
 
 const DUPLICATE: &str = ": duplicate entries for key ";
