@@ -26,15 +26,8 @@ pub fn empty(registry: &Registry, table: &str) -> bool {
     }
     if let Some(kind) = registry.catalog().stored_in(table) {
         let (_, objects) = registry.list_stored(kind, None);
-        for object in &objects {
-            let meta = &object.meta;
-            if !meta.deleting {
-                delete(registry, kind, meta, None);
-            } else if object.object().api_version() != kind.api_version() {
-                // A delete of what is being deleted is written when there is a newer version to write it in.
-                modify(registry, kind, (&meta.namespace, &meta.name), Part::Main, |_| true);
-            }
-        }
+        // What was marked before is written once more if the schemas of now make another object of it.
+        objects.iter().for_each(|object| delete(registry, kind, &object.meta, None));
         if !registry.list_stored(kind, None).1.is_empty() {
             return false;
         }

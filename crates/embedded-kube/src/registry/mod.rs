@@ -204,6 +204,11 @@ impl Registry {
     pub(crate) fn after_write(&self, resource: &Resource, object: &Object, removed: bool) {
         if resource.table == "/services" {
             self.allocations().note(object, removed);
+            if removed {
+                // A service of the same name must not find the endpoints of this one; mostly there are none any more.
+                let endpoints = Gvr::new("", "v1", "endpoints");
+                drop(self.delete(&endpoints, object.namespace(), object.name(), &DeleteOptions::default()));
+            }
         }
         if resource.group == crate::auth::RBAC_GROUP {
             self.inner.role_changes.fetch_add(1, Ordering::AcqRel);

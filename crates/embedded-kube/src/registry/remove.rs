@@ -32,9 +32,10 @@ impl Registry {
             // Who first asks for a namespace to go only marks it, even if nothing holds it back.
             let only_marked = is_namespace && old.deletion_timestamp().is_none();
             let removed = !only_marked && meta::is_finished(&resource, &new);
-            // A mark is a write in the version that was asked for.
+            // A mark is a write in the version that was asked for, and one even if it was marked before when the schemas of now make
+            // another object of it.
             let mut completed = false;
-            if !removed && resource.custom.is_some() && new != *old {
+            if !removed && resource.custom.is_some() {
                 self.from_storage(&resource, &mut new)?;
                 completed = self.as_stored(&resource, &mut new)?;
             }
@@ -50,7 +51,7 @@ impl Registry {
                 let stored = Arc::new(Stored::new(&object, revision));
                 return Ok(Deleted { object, stored, revision: 0, removed, warnings });
             }
-            if options.dry_run || (!removed && new == *old) {
+            if options.dry_run || (!removed && new == *old && current.settled != completed) {
                 return Ok(Deleted { object: old, stored: current, revision: 0, removed, warnings });
             }
             let (object, stored) = if removed {

@@ -75,10 +75,18 @@ pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
         "apiregistration.k8s.io/apiservices" => {
             let service =
                 o.pointer("/spec/service").map_or("Local".to_owned(), |s| format!("{}/{}", text(s, "namespace"), text(s, "name")));
-            let available = if condition(o, "Available") { "True" } else { "False" };
-            vec![name(), service.into(), available.into(), age()]
+            vec![name(), service.into(), available(o).into(), age()]
         }
         _ => storage::cells(table, o, age).or_else(|| cluster::cells(table, o, age)).unwrap_or_else(|| vec![name(), age()]),
+    }
+}
+
+/// Whether an API can be reached, and why not.
+fn available(o: &Object) -> String {
+    let Some(found) = list(o, "/status/conditions").iter().find(|c| text(c, "type") == "Available") else { return "Unknown".to_owned() };
+    match (text(found, "status"), text(found, "reason")) {
+        (status, reason) if status != "True" && !reason.is_empty() => format!("{status} ({reason})"),
+        (status, _) => status.to_owned(),
     }
 }
 
@@ -169,7 +177,7 @@ fn cron_job(o: &Object, age: Value, now: Timestamp) -> Vec<Value> {
         o.name().into(),
         o.str_at("/spec/schedule").into(),
         or_none(o.str_at("/spec/timeZone")).into(),
-        shown(o.pointer("/spec/suspend"), "False").replace("true", "True").replace("false", "False").into(),
+        shown(o.pointer("/spec/suspend"), "<unset>").replace("true", "True").replace("false", "False").into(),
         list(o, "/status/active").len().into(),
         last.into(),
         age,
@@ -193,6 +201,8 @@ fn external_ip(o: &Object) -> String {
             if all.is_empty() { "<pending>".to_owned() } else { all.join(",") }
         }
         "ExternalName" => o.str_at("/spec/externalName").to_owned(),
+        // The end of a list in a watch is a service of no type.
+        "" => "<unknown>".to_owned(),
         _ => or_none(&own.join(",")),
     }
 }
