@@ -273,6 +273,23 @@ async fn each_works_on_the_clusters_of_its_shards_and_none_is_left_when_one_dies
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_is_to_be_skipped_is_left_alone() {
+    let ground = Ground::new().await;
+    let secret = format!("/api/v1/namespaces/{NAMESPACE}/secrets/cluster-1");
+    let skip = |word: Value| json!({"metadata": {"annotations": {"argocd.argoproj.io/skip-reconcile": word}}});
+    ground.send(Method::PATCH, &secret, &skip("true".into())).await;
+    let replica = ground.replica(&Handle::current(), "one", 1, Sharded::Legacy).await;
+    replica.until_holds(1).await;
+    ground.application("skipped", &ground.servers[1]).await;
+    ground.application("other", &ground.servers[0]).await;
+    ground.synced(&["other"], 1).await;
+    assert_eq!(replica.wrote(), BTreeSet::from(["other".to_owned()]));
+    ground.send(Method::PATCH, &secret, &skip(Value::Null)).await;
+    ground.synced(&["skipped", "other"], 1).await;
+    ground.kube.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_applications_of_one_cluster_are_work_for_several() {
     let ground = Ground::new().await;
     let mut replicas = Vec::new();

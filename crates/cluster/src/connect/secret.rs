@@ -13,6 +13,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
+use tiphys_api::constants::SKIP_RECONCILE;
 use tiphys_apimachinery::Object;
 
 /// The credentials inside a cluster Secret; they have no Debug and no Display.
@@ -61,6 +62,8 @@ pub struct ClusterSecret {
     pub project: String,
     pub shard: Option<i64>,
     pub config: Credentials,
+    /// Its Applications are left alone.
+    pub skipped: bool,
     /// The Secret's.
     pub labels: BTreeMap<String, String>,
 }
@@ -106,6 +109,7 @@ impl ClusterSecret {
             project: field("project")?.unwrap_or_default(),
             shard,
             config,
+            skipped: secret.annotation(SKIP_RECONCILE).is_some_and(|word| ["1", "t", "T", "true", "TRUE", "True"].contains(&word)),
             labels: secret.labels(),
         })
     }
@@ -234,7 +238,10 @@ mod tests {
         let s = secret(json!({"name": "prod", "server": "https://p:6443/", "namespaces": "a, b", "config": config, "shard": "2"}));
         let c = ClusterSecret::from_secret(&s).expect("valid");
         assert_eq!((c.name.as_str(), c.server.as_str(), c.namespaces.len(), c.shard), ("prod", "https://p:6443", 2, Some(2)));
-        assert!(c.config.tls_client_config.insecure && c.config.bearer_token == "t");
+        assert!(c.config.tls_client_config.insecure && c.config.bearer_token == "t" && !c.skipped);
+        let mut s = s;
+        s.set_annotation(SKIP_RECONCILE, "True");
+        assert!(ClusterSecret::from_secret(&s).expect("valid").skipped);
     }
 
     #[test]

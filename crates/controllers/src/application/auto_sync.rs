@@ -32,6 +32,8 @@ pub enum Verdict {
 /// How self-heal backs off (`controller.self.heal.backoff.*`).
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff {
+    /// Before anything was healed.
+    pub first: SignedDuration,
     pub initial: SignedDuration,
     pub factor: u32,
     pub cap: SignedDuration,
@@ -39,7 +41,7 @@ pub struct Backoff {
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self { initial: SignedDuration::from_secs(2), factor: 3, cap: SignedDuration::from_secs(300) }
+        Self { first: SignedDuration::ZERO, initial: SignedDuration::from_secs(2), factor: 3, cap: SignedDuration::from_secs(300) }
     }
 }
 
@@ -47,7 +49,7 @@ impl Backoff {
     /// The pause before attempt `n`, counted from zero.
     pub fn before(&self, attempt: i64) -> SignedDuration {
         if attempt <= 0 {
-            return SignedDuration::ZERO;
+            return self.first;
         }
         let steps = u32::try_from(attempt - 1).unwrap_or(u32::MAX).min(20);
         let factor = i64::from(self.factor).saturating_pow(steps);

@@ -48,7 +48,8 @@ pub async fn run(pass: &mut Pass<'_>, refresh: &Refresh) -> Result<Compared, Str
         }
     };
     let comparison = with_live(pass, &cluster, &desired, &[]).await?;
-    let facts = status::Compared { revisions: desired.revisions(), source_types: desired.types(), reconciled };
+    let with_health = pass.controller.records.settings().param("controller.resource.health.persist") == "true";
+    let facts = status::Compared { revisions: desired.revisions(), source_types: desired.types(), reconciled, with_health };
     Ok(Compared { comparison, facts, cluster })
 }
 

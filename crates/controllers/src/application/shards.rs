@@ -58,6 +58,7 @@ struct Division {
 pub(super) enum Turn {
     /// Ours; to be written under the fence, if there are other replicas.
     Ours(Option<Fence>),
+    /// Another replica's, or, where the cluster's Secret says that it is to be skipped, nobody's.
     Others,
 }
 
@@ -133,8 +134,12 @@ fn counts(change: Option<&RecordChange<Application>>) -> bool {
 impl Controller {
     /// Whose turn an Application is.
     pub(super) fn turn(&self, record: &Record<Application>) -> Turn {
-        let Some(shards) = &self.shards else { return Turn::Ours(None) };
         let named = record.value().ok().and_then(|app| spec::destination(&app.spec.destination, &self.destinations()).ok());
+        let settings = self.records.settings();
+        if named.as_ref().and_then(|d| settings.cluster(&d.server, &d.name)).is_some_and(|cluster| cluster.skipped) {
+            return Turn::Others;
+        }
+        let Some(shards) = &self.shards else { return Turn::Ours(None) };
         let (division, name) = (shards.division(), format!("{}/{}", record.object.namespace(), record.object.name()));
         let shard = match named {
             // One that is not spread yet is looked at when it is.

@@ -40,6 +40,8 @@ pub struct Compared {
     pub source_types: Vec<String>,
     /// A comparison with manifests from Git counts as a reconciliation, one from memory does not.
     pub reconciled: bool,
+    /// The status has each resource's health, which otherwise only trees show.
+    pub with_health: bool,
 }
 
 /// Writes a comparison into the status.
@@ -51,11 +53,11 @@ pub fn apply_comparison(app: &mut Application, comparison: &Comparison, compared
     status.sync.revision.clone_from(&compared.revisions.one);
     status.sync.revisions.clone_from(&compared.revisions.several);
     set_health(status, comparison.health.status, &comparison.health.message, now);
-    status.resources = resources(&comparison.entries);
+    status.resources = resources(&comparison.entries, compared.with_health);
     let types = &compared.source_types;
     status.source_type = types.first().filter(|_| !several).cloned().unwrap_or_default();
     status.source_types = if several { types.clone() } else { Vec::new() };
-    status.resource_health_source = HEALTH_IN_TREE.to_owned();
+    status.resource_health_source = if compared.with_health { String::new() } else { HEALTH_IN_TREE.to_owned() };
     status.controller_namespace.clone_from(&app.metadata.namespace);
     if compared.reconciled || status.reconciled_at.is_none() {
         reconciled(status, now);
@@ -97,9 +99,9 @@ fn set_health(status: &mut ApplicationStatus, verdict: Verdict, message: &str, n
     }
 }
 
-/// Entries as the status lists them: sorted, hooks without a sync status, no health.
-pub fn resources(entries: &[Arc<Entry>]) -> Vec<ResourceStatus> {
-    let mut list: Vec<_> = entries.iter().map(|e| resource(e, false)).collect();
+/// Entries as the status lists them: sorted, hooks without a sync status.
+pub fn resources(entries: &[Arc<Entry>], with_health: bool) -> Vec<ResourceStatus> {
+    let mut list: Vec<_> = entries.iter().map(|e| resource(e, with_health)).collect();
     list.sort_by(|a, b| (&a.group, &a.kind, &a.namespace, &a.name).cmp(&(&b.group, &b.kind, &b.namespace, &b.name)));
     list
 }

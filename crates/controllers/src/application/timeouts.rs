@@ -98,11 +98,16 @@ pub fn wave_delay(told: Option<u32>, settings: &Settings) -> u32 {
     told.or_else(|| seconds(settings, "controller.sync.wave.delay.seconds")).unwrap_or(0)
 }
 
-/// How self-healing slows down.
+/// How self-healing slows down: more and more, or, with a backoff of zero, by the same pause each time.
 pub fn self_heal(settings: &Settings) -> Backoff {
     let default = Backoff::default();
     let duration = |key, default: SignedDuration| seconds(settings, key).map_or(default, |s| SignedDuration::from_secs(s.into()));
+    let pause = duration("controller.self.heal.timeout.seconds", SignedDuration::ZERO);
+    if seconds(settings, "controller.self.heal.backoff.timeout.seconds") == Some(0) {
+        return Backoff { first: pause, initial: pause, factor: 1, cap: pause };
+    }
     Backoff {
+        first: SignedDuration::ZERO,
         initial: duration("controller.self.heal.backoff.timeout.seconds", default.initial),
         factor: seconds(settings, "controller.self.heal.backoff.factor").unwrap_or(default.factor),
         cap: duration("controller.self.heal.backoff.cap.seconds", default.cap),
@@ -147,5 +152,9 @@ mod tests {
         assert_eq!(limits(&settings, &[]).map(|l| l.then), Ok(OnTimeout::Fail));
         let backoff = self_heal(&settings);
         assert_eq!((backoff.initial.as_secs(), backoff.factor, backoff.cap.as_secs()), (5, 3, 60));
+        settings.params.insert("controller.self.heal.timeout.seconds".into(), "7".into());
+        assert_eq!(self_heal(&settings).before(0).as_secs(), 0, "the backoff counts");
+        settings.params.insert("controller.self.heal.backoff.timeout.seconds".into(), "0".into());
+        assert_eq!([0, 1, 9].map(|n| self_heal(&settings).before(n).as_secs()), [7; 3]);
     }
 }
