@@ -17,6 +17,7 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::Semaphore, time::Instant};
+use tracing::{Instrument as _, field};
 
 /// An answer's body may not be larger than this; a list comes in pages.
 const MAX_BODY: usize = 512 << 20;
@@ -214,10 +215,23 @@ impl Http {
     /// Sends and reads the whole answer. A refusal becomes [`Error::Api`]; 429 is waited out as the server asks. What is done under a
     /// [`Fence`] writes nothing once that is closed.
     pub async fn send(&self, call: &Call) -> Result<Bytes, Error> {
-        match Fence::current().filter(|_| call.method != Method::GET) {
-            Some(fence) => fence.during(|| call.what(), self.send_patiently(call)).await,
-            None => self.send_patiently(call).await,
+        let span = tracing::trace_span!(
+            "request",
+            "otel.kind" = "client",
+            "otel.name" = format!("{} {}", call.verb(), call.parts().0),
+            "server.address" = self.traffic.host(),
+            "http.request.method" = call.method.as_str(),
+            "url.path" = call.path,
+            error = field::Empty
+        );
+        let sent = match Fence::current().filter(|_| call.method != Method::GET) {
+            Some(fence) => fence.during(|| call.what(), self.send_patiently(call)).instrument(span.clone()).await,
+            None => self.send_patiently(call).instrument(span.clone()).await,
+        };
+        if let Err(e) = &sent {
+            span.record("error", field::display(e));
         }
+        sent
     }
 
     async fn send_patiently(&self, call: &Call) -> Result<Bytes, Error> {

@@ -24,6 +24,7 @@ use tiphys_api::rpc::repo_server::{
 use tiphys_apimachinery::Object;
 use tonic::{Code, Status, client::Grpc, transport::Channel};
 use tonic_prost::ProstCodec;
+use tracing::{Instrument as _, field};
 
 /// What one message may have, in bytes; Argo CD's default.
 const MAX_MESSAGE: usize = 100 << 20;
@@ -115,10 +116,18 @@ impl RepoServer {
         let mut tries = 1;
         loop {
             // On the heap: what moves through the layers of a call by value would otherwise lie on the stack many times.
-            let status = match Box::pin(self.once(method, Box::new(message.clone()))).await {
+            let span = tracing::trace_span!(
+                "call",
+                "otel.kind" = "client",
+                "otel.name" = method.trim_start_matches('/'),
+                "rpc.system" = "grpc",
+                error = field::Empty
+            );
+            let status = match Box::pin(self.once(method, Box::new(message.clone()))).instrument(span.clone()).await {
                 Ok(answer) => return Ok(answer),
                 Err(status) => status,
             };
+            span.record("error", status.message());
             if tries == TRIES || !matches!(status.code(), Code::Unavailable | Code::ResourceExhausted) {
                 return Err(RepoError::RepoServer { message: shown(&status), retryable: is_of_moment(status.code()) });
             }

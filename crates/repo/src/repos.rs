@@ -17,6 +17,7 @@ use std::{
 use tiphys_api::repository::RevisionMetadata;
 use tiphys_render::{Budget, Details};
 use tokio::sync::Semaphore;
+use tracing::Instrument as _;
 
 /// A revision that was looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,7 +141,7 @@ impl Repos {
         if revision::is_full_sha(revision) {
             return Ok(Resolved { sha: revision.to_owned(), display: revision.to_owned() });
         }
-        let refs = entry.refs(fresh).await?;
+        let refs = entry.refs(fresh).instrument(tracing::trace_span!("ResolveRevision", revision)).await?;
         let name = if revision.is_empty() { "HEAD" } else { revision };
         let mut sha = revision::resolve(&refs, name)?;
         if sha == name && entry.is_local() {
@@ -151,10 +152,11 @@ impl Repos {
 
     /// The objects of a source. Remembered by what was read, not by the commit.
     pub async fn manifests(&self, request: ManifestRequest) -> Result<Arc<Manifests>, RepoError> {
-        self.render(request, |inner, commit, refs, request| {
+        let span = tracing::trace_span!("GenerateManifest", revision = request.sha, path = request.source.path);
+        let render = self.render(request, |inner, commit, refs, request| {
             inner.renderer.manifests(commit, refs, request, &inner.options.budget).map(Arc::new)
-        })
-        .await
+        });
+        render.instrument(span).await
     }
 
     /// What there is to set in a source.

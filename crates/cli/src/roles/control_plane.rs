@@ -1,8 +1,8 @@
 //! `tiphys control-plane`: controller, API and page in one process, for a cluster; what `tiphys up` does without its demonstration.
 
 use super::{
-    logs::Logs, metrics::MetricsArgs, redis::RedisArgs, replicas::ReplicaArgs, repo_server::RepoServerArgs, up::bootstrap,
-    wire::ControlPlane,
+    logs::Logs, metrics::MetricsArgs, redis::RedisArgs, replicas::ReplicaArgs, repo_server::RepoServerArgs, traces::TraceArgs,
+    up::bootstrap, wire::ControlPlane,
 };
 use anyhow::Context;
 use clap::Args;
@@ -54,6 +54,8 @@ pub struct ControlPlaneArgs {
     replicas: ReplicaArgs,
     #[command(flatten)]
     repo_server: RepoServerArgs,
+    #[command(flatten)]
+    traces: TraceArgs,
     /// Folder for copies of repositories [default: a new one in the temporary folder]
     #[arg(long, value_name = "DIR")]
     repositories: Option<PathBuf>,
@@ -76,6 +78,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     }
     let mut plane = ControlPlane::start(cluster, place(&args), repositories(&args)?, false).await?;
     plane.repo_server = args.repo_server.client()?;
+    args.traces.start(&plane.records.settings(), &logs.traces)?;
     logs.follow(&plane.records);
     let sharding = args.replicas.start(&plane.records.cluster, &args.namespace).await?;
     let listener = TcpListener::bind((args.address, args.port))

@@ -3,6 +3,7 @@
 //! Main type: [`Logs`]. Format and level are what the command line says, else the variables of Argo CD, else what the settings say, which are
 //! followed. Fields of the spans around an event (an Application's name, namespace and project) are fields of the event.
 
+use super::traces::Traces;
 use crate::output::{escape_html, time};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -30,6 +31,8 @@ pub struct Logs {
     level: Option<String>,
     as_text: Arc<AtomicBool>,
     filter: reload::Handle<EnvFilter, Registry>,
+    /// The spans that the lines are in, for whoever collects them.
+    pub traces: Traces,
 }
 
 impl Logs {
@@ -39,8 +42,10 @@ impl Logs {
         let (format, level) = (or(format, "ARGOCD_LOG_FORMAT"), or(level, "ARGOCD_LOG_LEVEL"));
         let as_text = Arc::new(AtomicBool::new(is_text(format.as_deref().unwrap_or_default())));
         let (filter, handle) = reload::Layer::new(filter_of(level.as_deref().unwrap_or_default()));
-        tracing_subscriber::registry().with(filter).with(Lines { as_text: as_text.clone() }).init();
-        Self { format, level, as_text, filter: handle }
+        let (traces, spans) = Traces::new();
+        let lines = Lines { as_text: as_text.clone() }.with_filter(filter);
+        tracing_subscriber::registry().with(vec![lines.boxed(), spans.boxed()]).init();
+        Self { format, level, as_text, filter: handle, traces }
     }
 
     /// Goes by the settings from now on, where nothing else was said.

@@ -7,5 +7,6 @@ mod page;
 mod redis;
 mod replicas;
 mod repo_server;
+mod traces;
 pub mod up;
 pub mod wire;

@@ -33,6 +33,8 @@ use tiphys_engine::{
     types::{Comparison, Condition, ConditionType},
 };
 
+use tracing::Instrument as _;
+
 /// How long to wait for a cluster that is being opened, when nobody says that it is open.
 const WHILE_OPENING: Duration = Duration::from_secs(5);
 
@@ -92,7 +94,8 @@ impl<'a> Pass<'a> {
         }
         if let Some(refresh) = due.filter(|r| !operating || r.level > Level::Recent || r.why.ends_with("requested")) {
             let began = Instant::now();
-            self.refresh(&refresh).await?;
+            let span = tracing::trace_span!("reconcile", reason = refresh.why, level = refresh.level as u8, hard = refresh.hard);
+            Box::pin(self.refresh(&refresh)).instrument(span).await?;
             self.controller.metrics.reconciled(&self.key.namespace, &self.server(), began.elapsed());
             tracing::info!(time_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX), "Reconciliation completed");
             if !operating {
@@ -101,7 +104,7 @@ impl<'a> Pass<'a> {
             again = soonest(again, self.look_for_cluster());
         }
         if self.app.operation.is_some() {
-            let next = super::operation::run(&mut self).await?;
+            let next = Box::pin(super::operation::run(&mut self)).instrument(tracing::trace_span!("sync")).await?;
             again = soonest(again, next);
             if self.app.operation.is_none() {
                 // It ended, and was compared again: what is still out of sync may call for the next one.

@@ -18,6 +18,7 @@ use tonic::{
     server::Grpc,
 };
 use tower::ServiceExt as _;
+use tracing::Instrument as _;
 
 /// Messages as bytes: the table encodes and decodes them.
 #[derive(Clone, Copy)]
@@ -123,8 +124,10 @@ pub async fn handle(state: Arc<State>, source: IpAddr, request: Request<Body>) -
         Err(e) => return Status::from(e).into_http(),
     };
     grpc = grpc.max_decoding_message_size(max_request(&caller));
+    let span = tracing::trace_span!("request", "otel.kind" = "server", "otel.name" = rpc.trim_start_matches('/'), "rpc.system" = "grpc");
     let invoke = Invoke { caller, state, rpc };
-    if streams { grpc.server_streaming(invoke, request).await } else { grpc.unary(invoke, request).await }
+    let answer = async move { if streams { grpc.server_streaming(invoke, request).await } else { grpc.unary(invoke, request).await } };
+    answer.instrument(span).await
 }
 
 pub async fn handle_web(state: Arc<State>, source: IpAddr, request: Request<Body>) -> Response<Body> {

@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::{net::IpAddr, sync::Arc, time::Duration};
 use tonic::body::Body;
+use tracing::Instrument as _;
 
 /// An idle event stream sends a comment this often, so that a gone client is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -67,7 +68,9 @@ async fn answer(state: &Arc<State>, source: IpAddr, parts: &Parts, body: Body) -
         Some(claims) => state.auth.renewed(claims, Timestamp::now()).await,
         None => None,
     };
-    let reply = handler(state.clone(), caller, CallRequest::Json(Value::Object(message))).await?;
+    let name = call.rpc.trim_start_matches('/');
+    let span = tracing::trace_span!("request", "otel.kind" = "server", "otel.name" = name, "http.request.method" = parts.method.as_str());
+    let reply = handler(state.clone(), caller, CallRequest::Json(Value::Object(message))).instrument(span).await?;
     let mut response = respond(parts, select(reply, fields));
     if let Some(token) = session_token(call, &mut response, renewed).await? {
         let cookie = session::cookie(state, &token);
