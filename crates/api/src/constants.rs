@@ -37,6 +37,8 @@ pub const OPERATION_ID: &str = "tiphys.dev/operation-id";
 /// On leases: what they are for, how what they stand for is divided, and which replica asks for one.
 pub const LEASE_GROUP: &str = "tiphys.dev/lease-group";
 pub const LEASE_PARTITION: &str = "tiphys.dev/lease-partition";
+pub const LEASE_LOAD: &str = "tiphys.dev/lease-load";
+pub const LEASE_WEIGHTS: &str = "tiphys.dev/lease-weights";
 pub const LEASE_WANTED_BY: &str = "tiphys.dev/lease-wanted-by";
 /// An `info` of an operation that is a dry run: its message tells the plan.
 pub const SHOW_PLAN: &str = "tiphys.dev/show-plan";

@@ -56,6 +56,7 @@ impl Ground {
             pinned: true,
             duration: DURATION,
             clock: Arc::new(move || began.1 + SignedDuration::try_from(began.0.elapsed()).expect("a short time")),
+            balance: None,
         };
         let options = DynamicOptions {
             deployment: deployment.to_owned(),

@@ -11,7 +11,7 @@ use std::{
 };
 use tiphys_cluster::{
     Cluster, Error,
-    leases::{DURATION, LeaseOptions, Leases},
+    leases::{Balance, DURATION, LeaseOptions, Leases, Loads, Weights},
     request::{Call, JSON},
 };
 use tiphys_embedded_kube::{EmbeddedKube, Options};
@@ -68,6 +68,7 @@ impl Ground {
             pinned: false,
             duration: DURATION,
             clock: Arc::new(Timestamp::now),
+            balance: None,
         };
         change(&mut options);
         Replica { name: name.to_owned(), leases: Arc::new(Leases::start(&cluster, options)), cluster, cut }
@@ -264,4 +265,36 @@ async fn two_divisions_are_never_in_force_together() {
     sleep(Duration::from_secs(60)).await;
     assert_eq!(first.holds(), NONE);
     at_ease(witness).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn weights_go_by_what_shards_cost_and_all_have_the_same() {
+    let ground = Ground::new().await;
+    let loads: Vec<Arc<Loads>> = (0..2).map(|_| Arc::default()).collect();
+    let balanced = |n: usize| {
+        let balance = Some(Balance { loads: loads[n].clone(), every: Duration::from_secs(60) });
+        move |options: &mut LeaseOptions| options.balance = balance
+    };
+    let (one, two) = (ground.replica("one", 2, balanced(0)).await, ground.replica("two", 2, balanced(1)).await);
+    one.until(&[0]).await;
+    two.until(&[1]).await;
+    assert_eq!((one.leases.weights(), two.leases.weights()), (Weights::equal(2), Weights::equal(2)));
+    // The second shard is nine times the work of the first.
+    for _ in 0..30 {
+        loads[0].add(0, Duration::from_secs(1));
+        loads[1].add(1, Duration::from_secs(9));
+        sleep(Duration::from_secs(10)).await;
+    }
+    let told = one.leases.weights();
+    assert_eq!(told, two.leases.weights());
+    let numbers: Vec<f64> = told.to_string().split(' ').map(|w| w.parse().expect("a number")).collect();
+    assert!(numbers[0] > 1.5 && numbers[1] < 0.5, "{told}");
+    // They outlive who told them; who does not balance has none.
+    one.leases.release().await;
+    two.until(&[0, 1]).await;
+    let third = ground.replica("three", 2, PLAIN).await;
+    sleep(Duration::from_secs(5)).await;
+    assert_ne!(two.leases.weights(), Weights::equal(2));
+    assert_eq!(third.leases.weights(), Weights::equal(2));
+    ground.kube.shutdown().await;
 }

@@ -175,6 +175,7 @@ impl Ground {
             pinned: false,
             duration: LEASE,
             clock: Arc::new(jiff::Timestamp::now),
+            balance: None,
         };
         let server = self.servers[0].clone();
         let started = runtime.spawn(async move {
@@ -184,7 +185,7 @@ impl Ground {
             let leases = Arc::new(Leases::start(&cluster, options));
             let folder = tempfile::TempDir::new().expect("a temporary folder");
             let repos = Repos::with_options(folder.path(), RepoOptions { allow_local: true, ..RepoOptions::default() });
-            let sharding = Some(Sharding::fixed(leases.clone(), method));
+            let sharding = Some(Sharding::fixed(leases.clone(), method, Arc::default()));
             let clusters = Clusters::new(cluster, records.clone());
             let clock = Arc::new(jiff::Timestamp::now);
             let dependencies = Dependencies {

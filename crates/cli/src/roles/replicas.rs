@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use tiphys_cluster::{
     Cluster,
     leases::{
-        DURATION, LeaseOptions, Leases,
+        Balance, DURATION, LeaseOptions, Leases, Loads,
         dynamic::{self, DynamicOptions},
     },
 };
@@ -14,6 +14,8 @@ use tiphys_controllers::{application::Sharding, sharding::Method};
 
 /// What the leases are called, but for their numbers.
 const GROUP: &str = "tiphys-application-controller";
+/// Applications change hands at most so often to even out what shards cost.
+const REBALANCE: Duration = Duration::from_secs(600);
 
 #[derive(Args, Debug)]
 pub struct ReplicaArgs {
@@ -44,10 +46,11 @@ impl ReplicaArgs {
     /// Begins to take leases.
     pub async fn start(&self, cluster: &Cluster, namespace: &str) -> anyhow::Result<Sharding> {
         let name = self.pod_name.clone().filter(|name| !name.is_empty()).unwrap_or_else(host_name);
-        let method = self.method();
+        let (method, loads) = (self.method(), Arc::new(Loads::default()));
+        let balance = (method == Method::ByApplication).then(|| Balance { loads: loads.clone(), every: REBALANCE });
         if !self.dynamic_cluster_distribution_enabled {
-            let leases = Leases::start(cluster, self.options(namespace, &name)?);
-            return Ok(Sharding::fixed(Arc::new(leases), method));
+            let options = LeaseOptions { balance, ..self.options(namespace, &name)? };
+            return Ok(Sharding::fixed(Arc::new(Leases::start(cluster, options)), method, loads));
         }
         let (space, holder) = (namespace.to_owned(), name.clone());
         let options = DynamicOptions {
@@ -59,11 +62,13 @@ impl ReplicaArgs {
             leases: Arc::new(move |count, shard| LeaseOptions {
                 preferred: shard,
                 pinned: true,
+                balance: balance.clone(),
                 ..lease_options(&space, &holder, count, method)
             }),
         };
         let leases = dynamic::follow(cluster, options).await;
-        Ok(Sharding { leases: leases.with_context(|| format!("the replicas of Deployment {} cannot be shared", self.deployment))?, method })
+        let leases = leases.with_context(|| format!("the replicas of Deployment {} cannot be shared", self.deployment))?;
+        Ok(Sharding { leases, method, loads })
     }
 
     fn method(&self) -> Method {
@@ -100,6 +105,7 @@ fn lease_options(namespace: &str, name: &str, count: usize, method: Method) -> L
         pinned: false,
         duration: DURATION,
         clock: Arc::new(jiff::Timestamp::now),
+        balance: None,
     }
 }
 

@@ -5,6 +5,7 @@ use super::{
     decide::{Deed, View},
     fence::Tenure,
     record::Record,
+    weights::Weights,
 };
 use crate::{
     connect::Cluster,
@@ -13,7 +14,7 @@ use crate::{
 };
 use http::Method;
 use std::time::Duration;
-use tiphys_api::constants::LEASE_GROUP;
+use tiphys_api::constants::{LEASE_GROUP, LEASE_LOAD, LEASE_WEIGHTS};
 use tiphys_apimachinery::Object;
 use tokio::{
     sync::watch,
@@ -33,13 +34,21 @@ pub struct Keeper {
     /// The moment before the last request that made or kept a lease ours.
     written: Vec<Option<Instant>>,
     changed: watch::Sender<u64>,
+    weights: watch::Sender<Weights>,
+    /// When they were last thought of.
+    weighed: Instant,
 }
 
 impl Keeper {
-    pub fn new(cluster: &Cluster, options: LeaseOptions, tenures: Vec<watch::Sender<Tenure>>, changed: watch::Sender<u64>) -> Self {
+    pub fn new(
+        cluster: &Cluster,
+        options: LeaseOptions,
+        tenures: Vec<watch::Sender<Tenure>>,
+        (changed, weights): (watch::Sender<u64>, watch::Sender<Weights>),
+    ) -> Self {
         let http = cluster.http().apart(1);
         let (view, written) = (View::new(options.clone()), vec![None; options.count]);
-        Self { http, options, view, tenures, written, changed }
+        Self { http, options, view, tenures, written, changed, weights, weighed: Instant::now() }
     }
 
     pub async fn run(mut self, stop: CancellationToken) {
@@ -84,6 +93,7 @@ impl Keeper {
         let records = items.into_iter().filter_map(|item| Some(Record::from(Object::from_value(item).ok()?))).collect();
         let now = Instant::now();
         self.view.read(records, now);
+        self.take_weights();
         let contested = self.view.is_contested(now);
         for shard in 0..self.options.count {
             if !self.view.is_mine(shard) {
@@ -106,7 +116,7 @@ impl Keeper {
                 let lease = lease(shard);
                 let ours = match deed {
                     Deed::Take(_) => lease.taken(&self.options.identity, &self.options.partition, self.options.duration, at),
-                    _ => lease.renewed(at),
+                    _ => self.with_load(shard, lease.renewed(at)),
                 };
                 self.write(&lease, &ours).await?;
                 self.written[shard] = Some(sent);
@@ -125,6 +135,31 @@ impl Keeper {
                 self.write(&lease, &lease.wanted(Some(&self.options.identity))).await
             }
         }
+    }
+
+    /// Takes over the weights that were read.
+    fn take_weights(&self) {
+        let first = self.view.lease(0).filter(|lease| self.options.balance.is_some() && lease.partition() == self.options.partition);
+        let told = first.and_then(|lease| lease.weights(self.options.count)).unwrap_or_else(|| Weights::equal(self.options.count));
+        if self.weights.send_if_modified(|now| std::mem::replace(now, told.clone()) != told) {
+            tracing::info!(weights = %told, "the shards have other weights now");
+            self.changed.send_modify(|n| *n += 1);
+        }
+    }
+
+    /// A lease of ours with what its shard costs, and, if it is the first, with new weights when these are due.
+    fn with_load(&mut self, shard: usize, mut lease: Object) -> Object {
+        let Some(balance) = &self.options.balance else { return lease };
+        let load = |n: usize| if self.view.is_mine(n) { Some(balance.loads.of(n)) } else { self.view.lease(n)?.load() };
+        lease.set_annotation(LEASE_LOAD, &balance.loads.of(shard).to_string());
+        if shard == 0 && self.weighed.elapsed() >= balance.every {
+            let loads: Option<Vec<u64>> = (0..self.options.count).map(load).collect();
+            if let Some(new) = loads.and_then(|loads| self.weights.borrow().adjusted(&loads)) {
+                lease.set_annotation(LEASE_WEIGHTS, &new.to_string());
+            }
+            self.weighed = Instant::now();
+        }
+        lease
     }
 
     /// Creates the lease, or replaces what was read by something else.

@@ -13,8 +13,10 @@ mod fence;
 mod keeper;
 mod mapping;
 mod record;
+mod weights;
 
 pub use fence::Fence;
+pub use weights::{Loads, Weights};
 
 use crate::connect::Cluster;
 use fence::Tenure;
@@ -49,6 +51,17 @@ pub struct LeaseOptions {
     pub duration: Duration,
     /// The time that is written for people to read.
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    /// Shards are to be work alike.
+    pub balance: Option<Balance>,
+}
+
+/// How shards are made to be work alike.
+#[derive(Clone)]
+pub struct Balance {
+    /// What they cost this replica.
+    pub loads: Arc<Loads>,
+    /// How often their weights may change.
+    pub every: Duration,
 }
 
 impl LeaseOptions {
@@ -82,6 +95,7 @@ impl LeaseOptions {
 pub struct Leases {
     tenures: Vec<watch::Receiver<Tenure>>,
     changes: watch::Receiver<u64>,
+    weights: watch::Receiver<Weights>,
     stop: CancellationToken,
     keeper: Mutex<JoinSet<()>>,
 }
@@ -92,10 +106,11 @@ impl Leases {
         let senders: Vec<_> = (0..options.count).map(|_| watch::Sender::new(Tenure::default())).collect();
         let tenures = senders.iter().map(watch::Sender::subscribe).collect();
         let (changed, changes) = watch::channel(0);
+        let (weighs, weights) = watch::channel(Weights::equal(options.count));
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        tasks.spawn(Keeper::new(cluster, options, senders, changed).run(stop.clone()));
-        Self { tenures, changes, stop, keeper: Mutex::new(tasks) }
+        tasks.spawn(Keeper::new(cluster, options, senders, (changed, weighs)).run(stop.clone()));
+        Self { tenures, changes, weights, stop, keeper: Mutex::new(tasks) }
     }
 
     /// Leave to write for a shard; `None` when its lease is not held.
@@ -111,6 +126,11 @@ impl Leases {
     /// Changes whenever a lease came or went.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.clone()
+    }
+
+    /// How large the shares of shards are; equal where they are not balanced. A change is one of [`Leases::changes`], too.
+    pub fn weights(&self) -> Weights {
+        self.weights.borrow().clone()
     }
 
     /// Gives all leases back, so that others need not wait.

@@ -1,9 +1,10 @@
 //! A `coordination.k8s.io/v1` Lease as we read and write it. Main type: [`Record`].
 
+use super::weights::Weights;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tiphys_api::constants::{LEASE_GROUP, LEASE_PARTITION, LEASE_WANTED_BY};
+use tiphys_api::constants::{LEASE_GROUP, LEASE_LOAD, LEASE_PARTITION, LEASE_WANTED_BY, LEASE_WEIGHTS};
 use tiphys_apimachinery::{Gvk, Object};
 
 /// A Lease.
@@ -69,6 +70,16 @@ impl Record {
     /// The replica that asked for it.
     pub fn wanted_by(&self) -> Option<&str> {
         self.object.annotation(LEASE_WANTED_BY)
+    }
+
+    /// What its shard costs, as its holder says.
+    pub fn load(&self) -> Option<u64> {
+        self.object.annotation(LEASE_LOAD)?.parse().ok()
+    }
+
+    /// The weights of all shards, in the first one's lease.
+    pub fn weights(&self, shards: usize) -> Option<Weights> {
+        Weights::parse(self.object.annotation(LEASE_WEIGHTS)?, shards)
     }
 
     /// As taken by `holder`.

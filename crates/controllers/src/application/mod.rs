@@ -280,7 +280,7 @@ impl Controller {
         if record.object.annotation(tiphys_api::constants::SKIP_RECONCILE) == Some("true") {
             return;
         }
-        let Turn::Ours(fence) = self.turn(&record) else {
+        let Turn::Ours(held) = self.turn(&record) else {
             self.leave(key);
             return;
         };
@@ -296,7 +296,8 @@ impl Controller {
                 Err(e) => Err(e),
             }
         });
-        let pass = quarantine::contain(self, key, pass).instrument(span.clone());
+        let (shard, fence) = held.unzip();
+        let pass = self.costing(shard, quarantine::contain(self, key, pass)).instrument(span.clone());
         let result = match fence.clone() {
             Some(fence) => fence.scope(pass).await,
             None => pass.await,

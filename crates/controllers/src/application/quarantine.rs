@@ -15,8 +15,8 @@ pub async fn contain<T>(controller: &Controller, key: &AppKey, look: impl Future
     };
     let text = words(panic.as_ref());
     tracing::error!(panic = text, "a look at the Application panicked; it is looked at again later");
-    // What is broken may break this, too.
-    let told = AssertUnwindSafe(tell(controller, key, &text)).catch_unwind().await;
+    // What is broken may break this, too. Boxed: it is as large as a look.
+    let told = AssertUnwindSafe(Box::pin(tell(controller, key, &text))).catch_unwind().await;
     if !matches!(told, Ok(Ok(()))) {
         tracing::error!("and its operation could not be ended");
     }

@@ -4,7 +4,7 @@
 //! resourceVersion of the Application's record lets only one of them go on.
 
 use super::{Controller, next};
-use crate::sharding::{Distribution, Member, Method};
+use crate::sharding::{Apart, Distribution, Member, Method};
 use std::{
     collections::HashMap,
     sync::{Arc, PoisonError, RwLock},
@@ -12,7 +12,7 @@ use std::{
 };
 use tiphys_api::{Application, constants::IN_CLUSTER};
 use tiphys_cluster::{
-    leases::{Fence, Leases},
+    leases::{DURATION, Fence, Leases, Loads, Weights},
     records::{Record, RecordChange, Records},
 };
 use tiphys_engine::spec;
@@ -32,12 +32,14 @@ pub struct Sharding {
     /// Others take their place when the number of shards changes.
     pub leases: watch::Receiver<Arc<Leases>>,
     pub method: Method,
+    /// Where it is counted what shards cost.
+    pub loads: Arc<Loads>,
 }
 
 impl Sharding {
     /// With a number of shards that stays.
-    pub fn fixed(leases: Arc<Leases>, method: Method) -> Self {
-        Self { leases: watch::channel(leases).1, method }
+    pub fn fixed(leases: Arc<Leases>, method: Method, loads: Arc<Loads>) -> Self {
+        Self { leases: watch::channel(leases).1, method, loads }
     }
 }
 
@@ -52,21 +54,32 @@ pub(super) struct Shards {
 struct Division {
     leases: Arc<Leases>,
     distribution: Arc<Distribution>,
+    weights: Weights,
+    /// The weights before, and until when others may still go by them.
+    settling: Option<(Weights, Instant)>,
 }
 
 /// Whose an Application is.
 pub(super) enum Turn {
     /// Ours; to be written under the fence, if there are other replicas.
-    Ours(Option<Fence>),
+    Ours(Option<(usize, Fence)>),
     /// Another replica's, or, where the cluster's Secret says that it is to be skipped, nobody's.
     Others,
 }
 
 impl Division {
-    fn new(sharding: &Sharding, records: &Records) -> Self {
+    fn new(sharding: &Sharding, records: &Records, before: Option<&Self>) -> Self {
         let leases = sharding.leases.borrow().clone();
-        let distribution = Arc::new(distribution(sharding.method, leases.count(), records));
-        Self { leases, distribution }
+        let (weights, now) = (leases.weights(), Instant::now());
+        let before = before.filter(|b| Arc::ptr_eq(&b.leases, &leases));
+        // Who has not read the weights for so long has no lease any more.
+        let settling = match before {
+            Some(before) if before.weights != weights => Some((before.weights.clone(), now + DURATION)),
+            before => before.and_then(|b| b.settling.clone()).filter(|(_, until)| *until > now),
+        };
+        let apart = Apart { weights: weights.clone(), before: settling.as_ref().map(|(before, _)| before.clone()) };
+        let distribution = Arc::new(distribution(sharding.method, leases.count(), records).weighted(apart));
+        Self { leases, distribution, weights, settling }
     }
 
     /// Leave to work on a shard.
@@ -77,7 +90,7 @@ impl Division {
 
 impl Shards {
     pub fn new(sharding: Sharding, records: &Records) -> Self {
-        let division = RwLock::new(Division::new(&sharding, records));
+        let division = RwLock::new(Division::new(&sharding, records, None));
         Self { sharding, division }
     }
 
@@ -92,8 +105,8 @@ impl Shards {
 
     /// Spreads the clusters anew; says whether any moved.
     fn spread(&self, records: &Records) -> bool {
-        let new = Division::new(&self.sharding, records);
         let old = self.division();
+        let new = Division::new(&self.sharding, records, Some(&old));
         let moved = old.distribution != new.distribution || !Arc::ptr_eq(&old.leases, &new.leases);
         if moved {
             *self.division.write().unwrap_or_else(PoisonError::into_inner) = new;
@@ -147,7 +160,23 @@ impl Controller {
             None => Some(NOWHERE),
         };
         let fence = shard.and_then(|shard| division.fence(shard));
-        fence.map_or(Turn::Others, |fence| Turn::Ours(Some(fence)))
+        shard.zip(fence).map_or(Turn::Others, |held| Turn::Ours(Some(held)))
+    }
+
+    /// Does something of a shard, and counts what it cost.
+    pub(super) async fn costing<T>(&self, shard: Option<usize>, work: impl Future<Output = T>) -> T {
+        let (mut work, mut busy) = (std::pin::pin!(work), Duration::ZERO);
+        let result = std::future::poll_fn(|context| {
+            let began = Instant::now();
+            let poll = work.as_mut().poll(context);
+            busy += began.elapsed();
+            poll
+        })
+        .await;
+        if let (Some(shards), Some(shard)) = (&self.shards, shard) {
+            shards.sharding.loads.add(shard, busy);
+        }
+        result
     }
 
     /// Looks at everything when a lease or a cluster came or went.
@@ -166,7 +195,11 @@ impl Controller {
                 }
             };
             let look = tokio::select! {
-                Ok(()) = leases.changed() => true,
+                Ok(()) = leases.changed() => {
+                    shards.spread(&self.records);
+                    due = shards.division().settling.map(|(_, until)| until).or(due);
+                    true
+                }
                 Ok(()) = divisions.changed() => {
                     let moved = shards.spread(&self.records);
                     leases = shards.division().leases.changes();

@@ -8,6 +8,7 @@ mod ring;
 use ring::Ring;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
+use tiphys_cluster::leases::Weights;
 
 /// How clusters are spread over shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,11 +53,19 @@ pub struct Member {
 }
 
 /// The shard of every cluster, by server, or of every Application.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distribution {
     shards: HashMap<String, usize>,
     /// Applications are spread over so many, those of the clusters above excepted.
-    apart: Option<usize>,
+    apart: Option<Apart>,
+}
+
+/// How Applications are spread by themselves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Apart {
+    pub weights: Weights,
+    /// Those before, which others may still go by: what moved since is nobody's for now.
+    pub before: Option<Weights>,
 }
 
 impl Distribution {
@@ -81,22 +90,30 @@ impl Distribution {
             None => spread.get(m.id.as_str()).copied(),
         };
         let shards_of = members.iter().filter_map(|m| Some((m.server.clone(), shard(m)?))).collect();
-        Self { shards: shards_of, apart: (method == Method::ByApplication).then_some(shards) }
+        let apart = || Apart { weights: Weights::equal(shards), before: None };
+        Self { shards: shards_of, apart: (method == Method::ByApplication).then(apart) }
+    }
+
+    /// With shares that are not equal, where Applications are spread by themselves.
+    pub fn weighted(self, apart: Apart) -> Self {
+        Self { apart: self.apart.map(|_| apart), ..self }
     }
 
     /// The shard of an Application (`namespace/name`) of a cluster; `None` for a cluster that was not there when this was made.
     pub fn shard(&self, server: &str, application: &str) -> Option<usize> {
-        self.shards.get(server).copied().or_else(|| self.apart.map(|shards| apart(application, shards)))
+        self.shards.get(server).copied().or_else(|| self.apart.as_ref()?.shard(application))
     }
 }
 
-/// The shard with the highest hash of itself and the Application: when their number changes, as few Applications move as can be.
-fn apart(application: &str, shards: usize) -> usize {
-    let score = |shard: &usize| {
-        let digest = Sha256::digest(format!("{shard}\n{application}"));
-        u64::from_be_bytes(std::array::from_fn(|i| digest[i]))
-    };
-    (0..shards).max_by_key(score).unwrap_or(0)
+impl Apart {
+    fn shard(&self, application: &str) -> Option<usize> {
+        let hash = |shard: usize| {
+            let digest = Sha256::digest(format!("{shard}\n{application}"));
+            u64::from_be_bytes(std::array::from_fn(|i| digest[i]))
+        };
+        let shard = self.weights.pick(hash);
+        self.before.as_ref().is_none_or(|before| before.pick(hash) == shard).then_some(shard)
+    }
 }
 
 /// 32-bit FNV-1a of the id, modulo the number of shards.
@@ -188,6 +205,18 @@ mod tests {
             assert!((900..1100).contains(&count), "shard {shard} has {count} of 4000");
         }
         let moved = four.iter().zip(&five).filter(|(a, b)| a != b).collect::<Vec<_>>();
+        let (weights, before) = (Weights::parse("1 0.5 1 1", 4).expect("weights"), Some(Weights::equal(4)));
+        let shares = |before: Option<Weights>| {
+            let apart = Apart { weights: weights.clone(), before };
+            let distribution = Distribution::new(Method::ByApplication, 4, &members, &HashMap::new()).weighted(apart);
+            (0..4000).map(|n| distribution.shard("https://any", &format!("argocd/app-{n}"))).collect::<Vec<_>>()
+        };
+        let (now, settling) = (shares(None), shares(before));
+        let second = now.iter().filter(|s| **s == Some(1)).count();
+        assert!((500..650).contains(&second), "{second}");
+        for ((old, new), meanwhile) in four.iter().zip(&now).zip(&settling) {
+            assert_eq!(*meanwhile, new.filter(|new| new == old), "nobody's until all know");
+        }
         assert!((700..900).contains(&moved.len()) && moved.iter().all(|(_, to)| **to == 4), "{} moved", moved.len());
     }
 

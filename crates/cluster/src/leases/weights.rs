@@ -1,0 +1,161 @@
+//! How large the shares of shards are, so that each is as much work as the others: Applications differ, numbers of them say little.
+//!
+//! Main type: [`Weights`]. Pure but for [`Loads`], which counts. Who holds a shard tells in its lease what the shard costs; who holds the first one
+//! tells the weights in that lease. They are a few numbers however many Applications there are.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// Costs of the last minutes count; older ones fade.
+const FADES: Duration = Duration::from_secs(600);
+/// A shard may cost so much more than the average.
+const TOLERATED: f64 = 1.25;
+/// Milliseconds a minute below which nothing is worth moving.
+const WORTH: f64 = 1000.0;
+const BOUNDS: (f64, f64) = (0.1, 10.0);
+
+/// The weight of each shard; the average is 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weights(Vec<f64>);
+
+impl Weights {
+    pub fn equal(shards: usize) -> Self {
+        Self(vec![1.0; shards.max(1)])
+    }
+
+    /// As written; `None` for what is not of so many shards.
+    pub fn parse(text: &str, shards: usize) -> Option<Self> {
+        let weights: Vec<f64> = text.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
+        let valid = weights.len() == shards && weights.iter().all(|w| w.is_finite() && *w > 0.0);
+        valid.then_some(Self(weights))
+    }
+
+    /// The shard of what has these hashes, one a shard. When a weight grows, only that shard gets more; when it shrinks, only that one less.
+    pub fn pick(&self, hash: impl Fn(usize) -> u64) -> usize {
+        let score = |shard: usize| {
+            let share = (hash(shard) as f64 + 0.5) / (u64::MAX as f64 + 1.0);
+            -self.0[shard] / share.ln()
+        };
+        (0..self.0.len()).max_by(|a, b| score(*a).total_cmp(&score(*b))).unwrap_or(0)
+    }
+
+    /// Those that go with what each shard costs now, in milliseconds a minute; `None`: these are good enough.
+    pub fn adjusted(&self, loads: &[u64]) -> Option<Self> {
+        let average = loads.iter().sum::<u64>() as f64 / loads.len().max(1) as f64;
+        let highest = loads.iter().max().copied().unwrap_or_default() as f64;
+        if loads.len() != self.0.len() || average < WORTH || highest <= average * TOLERATED {
+            return None;
+        }
+        // Half of the way each time: what moves changes what others cost.
+        let step = |(weight, load): (&f64, &u64)| weight * (average / (*load as f64).max(average / 10.0)).sqrt();
+        let new: Vec<f64> = self.0.iter().zip(loads).map(step).collect();
+        let mean = new.iter().sum::<f64>() / new.len() as f64;
+        let rounded = |weight: f64| (weight / mean * 100.0).round() / 100.0;
+        let new = Self(new.into_iter().map(|w| rounded(w).clamp(BOUNDS.0, BOUNDS.1)).collect());
+        (new != *self).then_some(new)
+    }
+}
+
+impl fmt::Display for Weights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<String> = self.0.iter().map(f64::to_string).collect();
+        f.write_str(&words.join(" "))
+    }
+}
+
+/// What shards cost this replica.
+#[derive(Default)]
+pub struct Loads(Mutex<HashMap<usize, (f64, Instant)>>);
+
+impl Loads {
+    /// Something of a shard took so long.
+    pub fn add(&self, shard: usize, busy: Duration) {
+        let mut loads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let (cost, at) = loads.entry(shard).or_insert((0.0, now));
+        *cost = faded(*cost, now - *at) + busy.as_secs_f64() * 1000.0;
+        *at = now;
+    }
+
+    /// Milliseconds a minute.
+    pub fn of(&self, shard: usize) -> u64 {
+        let loads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        loads.get(&shard).map_or(0, |(cost, at)| (faded(*cost, at.elapsed()) * 60.0 / FADES.as_secs_f64()).round() as u64)
+    }
+}
+
+fn faded(cost: f64, after: Duration) -> f64 {
+    cost * (-after.as_secs_f64() / FADES.as_secs_f64()).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sha2::{Digest, Sha256};
+
+    fn shard(weights: &Weights, app: usize) -> usize {
+        weights.pick(|shard| {
+            let digest = Sha256::digest(format!("{shard}\n{app}"));
+            u64::from_be_bytes(std::array::from_fn(|i| digest[i]))
+        })
+    }
+
+    #[test]
+    fn weights_even_out_what_shards_cost_and_then_stay() {
+        // A few Applications cost as much as all the others.
+        let cost = |app: usize| if app < 8 { 3000 } else { 20 };
+        let loads = |weights: &Weights| {
+            let mut loads = vec![0; 4];
+            (0..1200).for_each(|app| loads[shard(weights, app)] += cost(app));
+            loads
+        };
+        let worst = |loads: &[u64]| *loads.iter().max().expect("four") as f64 * 4.0 / loads.iter().sum::<u64>() as f64;
+        let mut weights = Weights::equal(4);
+        let before = worst(&loads(&weights));
+        let mut rounds = 0;
+        while let Some(new) = weights.adjusted(&loads(&weights)) {
+            weights = Weights::parse(&new.to_string(), 4).expect("as it was written");
+            rounds += 1;
+            assert!(rounds < 12, "{weights} never rests");
+        }
+        let after = worst(&loads(&weights));
+        assert!(before > 1.4 && after <= TOLERATED, "{before} {after}");
+    }
+
+    #[test]
+    fn only_the_shard_whose_weight_changed_gains_or_loses() {
+        let (before, after) = (Weights::equal(3), Weights(vec![1.0, 0.5, 1.0]));
+        let moved = (0..2000).map(|app| (shard(&before, app), shard(&after, app))).filter(|(a, b)| a != b).collect::<Vec<_>>();
+        assert!(!moved.is_empty() && moved.iter().all(|(from, _)| *from == 1));
+    }
+
+    #[test]
+    fn little_work_moves_nothing_and_what_is_not_understood_is_no_weight() {
+        let equal = Weights::equal(2);
+        assert_eq!((equal.adjusted(&[900, 0]), equal.adjusted(&[9000]), equal.adjusted(&[5000, 4000])), (None, None, None));
+        for wrong in ["", "1", "1 0", "1 -1", "1 NaN", "1 x", "1 1 1"] {
+            assert_eq!(Weights::parse(wrong, 2), None, "{wrong}");
+        }
+        // One that all the work is in keeps a little.
+        let extreme = (0..20).fold(equal, |w, _| w.adjusted(&[100_000, 0]).unwrap_or(w));
+        assert!(extreme.0[0] >= 0.1 && extreme.0[1] <= 10.0, "{extreme}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn costs_fade() {
+        let loads = Loads::default();
+        for _ in 0..120 {
+            loads.add(1, Duration::from_secs(6));
+            tokio::time::advance(Duration::from_secs(60)).await;
+        }
+        let busy = loads.of(1);
+        assert!((5500..6100).contains(&busy), "{busy}");
+        tokio::time::advance(2 * FADES).await;
+        assert!(loads.of(1) < 900 && loads.of(0) == 0);
+    }
+}
