@@ -97,13 +97,15 @@ impl Generator {
         let kind = self.kind();
         let (api, name) = (kind.api_version.clone(), self.name(&kind));
         let k = &kind.kind;
+        // A LimitRange without a name gets one at random, and would stand anywhere in a list.
+        let nameless = if k == "LimitRange" { "[]" } else { "{}" };
         let texts = [
             String::new(),
             "{".to_owned(),
             "[]".to_owned(),
             "null".to_owned(),
             "\"text\"".to_owned(),
-            "{}".to_owned(),
+            nameless.to_owned(),
             format!("{{\"apiVersion\":\"{api}\",\"kind\":\"{k}\",\"metadata\":{{\"name\":\"{name}\",\"name\":\"{name}\"}}}}"),
             format!("{{\"apiVersion\":\"{api}\",\"kind\":\"Wrong\",\"metadata\":{{\"name\":\"{name}\"}}}}"),
             format!("{{\"apiVersion\":\"wrong/v1\",\"kind\":\"{k}\",\"metadata\":{{\"name\":\"{name}\"}}}}"),
