@@ -154,7 +154,9 @@ async fn store(
 ) -> Result<Response<Body>, Status> {
     let paths = replica_paths(call);
     for _ in 0..50 {
-        let live = call.registry().get(&call.resource.gvr(), &call.namespace, call.name())?;
+        let mut live = (*call.registry().get(&call.resource.gvr(), &call.namespace, call.name())?).clone();
+        // What the schemas of now do not have is not sent back.
+        call.registry().from_storage(&call.resource, &mut live)?;
         let Value::Object(before) = scale_of(call, &live) else { break };
         let mut before = Object(before);
         let managers = owners::to_scale(live.metadata("managedFields"), &paths).map_err(Status::internal)?;
@@ -194,7 +196,6 @@ fn set(call: &Call<'_>, live: &Object, scale: &Object, managers: Option<Value>, 
         return Err(Status::modified(&call.resource.group, &call.resource.resource, call.name()));
     }
     let mut object = live.clone();
-    object.0.insert("apiVersion".into(), call.resource.api_version().into());
     let warnings = admitted(call, live, scale, options)?;
     set_at(&mut object, &paths(call).spec, replicas.into());
     match managers {

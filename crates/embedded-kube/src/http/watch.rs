@@ -275,7 +275,8 @@ impl Printer {
     }
 
     fn event(&mut self, word: &str, stored: &Arc<Stored>) -> Option<Bytes> {
-        let stored = &if !self.converts() && self.has_new_definition() {
+        let by_old_definition = !self.converts() && self.has_new_definition();
+        let stored = &if by_old_definition {
             self.by_old_definition(stored)?
         } else {
             match self.registry.as_served(&self.resource, vec![stored.clone()]) {
@@ -284,6 +285,8 @@ impl Printer {
             }
         };
         Some(match self.form {
+            // It has been read already, and would get the defaults of a second version.
+            Form::Object | Form::GroupDiscovery if by_old_definition => line(word, &stored.bytes),
             Form::Object | Form::GroupDiscovery => line(word, &object::bytes(&self.resource, stored)),
             Form::Metadata | Form::MetadataList => line(word, &self.of_meta(object::metadata_only(&self.resource, &stored.object()))),
             Form::Table => {

@@ -19,16 +19,24 @@ fn webhook(resource: &Resource) -> Option<&Conversion> {
 }
 
 impl Registry {
-    /// The object as it is kept, in its storage version. Says whether it has more then than a real server's store would hold.
-    pub fn as_stored(&self, resource: &Resource, object: &mut Object) -> Result<bool, Status> {
-        match webhook(resource) {
+    /// The object as it is kept, in its storage version; what a real server's store would hold of it, where that is less.
+    pub fn as_stored(&self, resource: &Resource, object: &mut Object) -> Result<Option<Object>, Status> {
+        let bare = match webhook(resource) {
             Some(conversion) => {
                 self.review(conversion, &resource.storage_api_version(), std::slice::from_mut(object))?;
                 let node = resource.stored_as.as_ref().and_then(|custom| custom.node.as_ref());
-                Ok(node.is_some_and(|node| convert::fit(object, node, true)))
+                node.and_then(|node| convert::fit(object, node, true))
             }
-            None => Ok(convert::as_stored(resource, object)),
-        }
+            None => convert::as_stored(resource, object),
+        };
+        // Where schemas change, those of its time fill in an object each time when it is read.
+        Ok(match bare {
+            Some(bare) if convert::is_older(resource) => {
+                *object = bare;
+                None
+            }
+            bare => bare,
+        })
     }
 
     /// Makes a stored object one of the resource's version.

@@ -11,14 +11,14 @@ use crate::structural::{Node, shape};
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 
-/// Makes an object of the resource's version one of its storage version. Says whether it got defaults then, which a real server's
-/// store would not hold.
-pub fn to_storage(resource: &Resource, object: &mut Object) -> bool {
-    let mut completed = false;
+/// Makes an object of the resource's version one of its storage version. If it gets defaults then, which a real server's store would
+/// not hold, gives the object without them.
+pub fn to_storage(resource: &Resource, object: &mut Object) -> Option<Object> {
+    let mut bare = None;
     if !resource.is_storage() {
         object.0.insert("apiVersion".into(), resource.storage_api_version().into());
         if let Some(node) = resource.stored_as.as_ref().and_then(|custom| custom.node.as_ref()) {
-            completed = fit(object, node, true);
+            bare = fit(object, node, true);
         }
         if resource.is("events.k8s.io", "events") {
             rename(object, false);
@@ -27,12 +27,12 @@ pub fn to_storage(resource: &Resource, object: &mut Object) -> bool {
             autoscaler::to_v2(object);
         }
     }
-    completed
+    bare
 }
 
-/// The object as it is kept and answered: in its storage version, without what the store does not keep. Says what [`to_storage`] does.
-pub fn as_stored(resource: &Resource, object: &mut Object) -> bool {
-    let completed = to_storage(resource, object);
+/// The object as it is kept and answered: in its storage version, without what the store does not keep. Gives what [`to_storage`] does.
+pub fn as_stored(resource: &Resource, object: &mut Object) -> Option<Object> {
+    let bare = to_storage(resource, object);
     // Definitions are kept as JSON, all else that is built in as protobuf.
     if resource.custom.is_none()
         && resource.table != CRD_TABLE
@@ -40,7 +40,7 @@ pub fn as_stored(resource: &Resource, object: &mut Object) -> bool {
     {
         gotypes::forget_empty(&mut object.0, of);
     }
-    completed
+    bare
 }
 
 /// Makes a stored object one of the resource's version, by the schemas as they are now.
@@ -84,8 +84,8 @@ pub fn rename_version(to: &Resource, object: &mut Object) {
     object.0.insert("apiVersion".into(), to.api_version().into());
 }
 
-/// Makes a custom object one of a schema. Defaults come when it is read from the store; says whether it got any.
-pub fn fit(object: &mut Object, node: &Node, with_defaults: bool) -> bool {
+/// Makes a custom object one of a schema. Defaults come when it is read from the store; if it gets any, gives it without them.
+pub fn fit(object: &mut Object, node: &Node, with_defaults: bool) -> Option<Object> {
     let mut value = std::mem::take(object).into_value();
     shape::prune(&mut value, node);
     shape::drop_nulls(&mut value, Some(node));
@@ -93,11 +93,11 @@ pub fn fit(object: &mut Object, node: &Node, with_defaults: bool) -> bool {
     if with_defaults {
         shape::fill_in(&mut value, node);
     }
-    let completed = before.is_some_and(|before| before != value);
+    let bare = before.filter(|before| *before != value).and_then(|before| Object::from_value(before).ok());
     if let Value::Object(map) = value {
         object.0 = map;
     }
-    completed
+    bare
 }
 
 /// Fields of core events and their names in `events.k8s.io`.

@@ -266,9 +266,11 @@ impl Registry {
         let definitions = self.read().list(crate::catalog::CRD_TABLE, None);
         let next = Arc::new(Catalog::with_definitions(&definitions));
         let gone: Vec<String> = slot.order.iter().filter(|r| next.stored_in(&r.table).is_none()).map(|r| r.table.clone()).collect();
+        let changed: Vec<String> = next.order.iter().filter(|r| convert::is_older(r)).map(|r| r.table.clone()).collect();
         *slot = next;
         drop(slot);
         let mut state = self.lock();
         gone.iter().for_each(|table| state.drop_watchers(table));
+        changed.iter().for_each(|table| state.lay_bare(table));
     }
 }

@@ -34,10 +34,10 @@ impl Registry {
             let removed = !only_marked && meta::is_finished(&resource, &new);
             // A mark is a write in the version that was asked for, and one even if it was marked before when the schemas of now make
             // another object of it.
-            let mut completed = false;
+            let mut bare = None;
             if !removed && resource.custom.is_some() {
                 self.from_storage(&resource, &mut new)?;
-                completed = self.as_stored(&resource, &mut new)?;
+                bare = self.as_stored(&resource, &mut new)?;
             }
             // Looked up before the lock is taken: the catalog is never waited for while the objects are held.
             let storage = self.storage_resource(&resource);
@@ -51,7 +51,7 @@ impl Registry {
                 let stored = Arc::new(Stored::new(&object, revision));
                 return Ok(Deleted { object, stored, revision: 0, removed, warnings });
             }
-            if options.dry_run || (!removed && new == *old && current.settled != completed) {
+            if options.dry_run || (!removed && new == *old && current.bare.is_some() == bare.is_some()) {
                 return Ok(Deleted { object: old, stored: current, revision: 0, removed, warnings });
             }
             let (object, stored) = if removed {
@@ -60,10 +60,8 @@ impl Registry {
                 // What may have a grace period is marked before it goes, even if it has none.
                 let last = if is_graceful(&resource) && last != *old { (*state.put(&storage, last).0).clone() } else { last };
                 state.remove(&storage, last)
-            } else if completed {
-                state.put_completed(&storage, new)
             } else {
-                state.put(&storage, new)
+                state.put_completed(&storage, new, bare)
             };
             drop(state);
             self.after_write(&storage, &object, removed);

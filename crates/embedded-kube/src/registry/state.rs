@@ -2,7 +2,7 @@
 //!
 //! Main type: [`State`]. It decides nothing about an object: whoever calls [`State::put`] has checked it. It knows no HTTP.
 
-use super::stored::{Stored, table_key};
+use super::stored::{Stored, bytes_of, table_key};
 use crate::catalog::Resource;
 use crate::store::Write;
 use bytes::Bytes;
@@ -148,21 +148,20 @@ impl State {
 
     /// Stores a new version: gives it the next revision, tells the watchers and hands it to the store.
     pub fn put(&mut self, resource: &Arc<Resource>, object: Object) -> (Arc<Object>, Arc<Stored>) {
-        self.put_as(resource, object, true)
+        self.put_completed(resource, object, None)
     }
 
-    /// The same for an object with more than a real server's store would hold.
-    pub fn put_completed(&mut self, resource: &Arc<Resource>, object: Object) -> (Arc<Object>, Arc<Stored>) {
-        self.put_as(resource, object, false)
-    }
-
-    fn put_as(&mut self, resource: &Arc<Resource>, mut object: Object, settled: bool) -> (Arc<Object>, Arc<Stored>) {
+    /// The same for an object with more than a real server's store would hold: `bare`.
+    pub fn put_completed(&mut self, resource: &Arc<Resource>, mut object: Object, bare: Option<Object>) -> (Arc<Object>, Arc<Stored>) {
         self.revision += 1;
         let revision = self.revision;
         object.metadata_mut().insert("resourceVersion".into(), revision.to_string().into());
         let object = Arc::new(object);
         let mut stored = Stored::new(&object, revision);
-        stored.settled = settled;
+        stored.bare = bare.map(|mut bare| {
+            bare.metadata_mut().insert("resourceVersion".into(), revision.to_string().into());
+            if bare == *object { stored.bytes.clone() } else { bytes_of(&bare) }
+        });
         let stored = Arc::new(stored);
         let key = table_key(&stored.meta.namespace, &stored.meta.name);
         let previous = self.table_mut(&resource.table).items.insert(key.clone(), stored.clone());
@@ -171,6 +170,23 @@ impl State {
         let kind = if previous.is_some() { EventType::Modified } else { EventType::Added };
         self.announce(resource, Change { kind, stored: stored.clone(), previous, revision, line: OnceLock::new() }, &object);
         (object, stored)
+    }
+
+    /// Takes from the objects of a table, and from what is known of their past, what a real server's store would not hold: the schemas
+    /// of now say what is filled in.
+    pub fn lay_bare(&mut self, table: &str) {
+        let Some(table) = self.tables.get_mut(table) else { return };
+        let bare = |stored: &Arc<Stored>| stored.bare.clone().and_then(|bare| Stored::from_bytes(bare).ok()).map(Arc::new);
+        for stored in table.items.values_mut() {
+            *stored = bare(stored).unwrap_or_else(|| stored.clone());
+        }
+        for change in &mut table.history {
+            let (now, before) = (bare(&change.stored), change.previous.as_ref().and_then(bare));
+            if now.is_some() || before.is_some() {
+                let (stored, previous) = (now.unwrap_or_else(|| change.stored.clone()), before.or_else(|| change.previous.clone()));
+                *change = Arc::new(Change { kind: change.kind, stored, previous, revision: change.revision, line: OnceLock::new() });
+            }
+        }
     }
 
     /// Removes an object. The event carries `last`, which has the revision of the removal.

@@ -27,25 +27,24 @@ pub struct Meta {
 pub struct Stored {
     pub meta: Meta,
     pub bytes: Bytes,
-    /// Whether a write that changes nothing is none. A real server's store holds some objects (new ones, and those written in another
-    /// version than that of the store) without what is only filled in when they are read, and the next write puts it there.
-    pub settled: bool,
+    /// What a real server's store would hold, where that is less: some objects (new ones, and those written in another version than
+    /// that of the store) come without what is only filled in when they are read. The next write puts it there, even one that changes
+    /// nothing.
+    pub bare: Option<Bytes>,
     parsed: Mutex<Weak<Object>>,
 }
 
 impl Stored {
     /// Serialises `object`, whose resourceVersion has been set to `revision`.
     pub fn new(object: &Arc<Object>, revision: u64) -> Self {
-        // Boxed, because a grown vector has up to twice the size it needs, for as long as the object lives.
-        let bytes = serde_json::to_vec(object.as_ref()).expect("a JSON tree serialises").into_boxed_slice().into();
-        Self { meta: Meta::of(object, revision), bytes, settled: true, parsed: Mutex::new(Arc::downgrade(object)) }
+        Self { meta: Meta::of(object, revision), bytes: bytes_of(object), bare: None, parsed: Mutex::new(Arc::downgrade(object)) }
     }
 
     /// From bytes that were stored earlier.
     pub fn from_bytes(bytes: Bytes) -> Result<Self, serde_json::Error> {
         let object: Object = serde_json::from_slice(&bytes)?;
         let revision = object.resource_version().parse().unwrap_or(0);
-        Ok(Self { meta: Meta::of(&object, revision), bytes, settled: true, parsed: Mutex::new(Weak::new()) })
+        Ok(Self { meta: Meta::of(&object, revision), bytes, bare: None, parsed: Mutex::new(Weak::new()) })
     }
 
     pub fn object(&self) -> Arc<Object> {
@@ -57,6 +56,11 @@ impl Stored {
         *slot = Arc::downgrade(&object);
         object
     }
+}
+
+/// Boxed, because a grown vector has up to twice the size it needs, for as long as the object lives.
+pub fn bytes_of(object: &Object) -> Bytes {
+    serde_json::to_vec(object).expect("a JSON tree serialises").into_boxed_slice().into()
 }
 
 impl Meta {

@@ -146,7 +146,9 @@ impl Registry {
             // Never kept, but only the store takes it away.
             object.metadata_mut().remove("selfLink");
         }
-        let completed = self.as_stored(resource, &mut object)? | strategy::complete(resource, &mut object);
+        let bare = self.as_stored(resource, &mut object)?;
+        let completed = strategy::complete(resource, &mut object);
+        let bare = bare.or_else(|| completed.then(|| object.clone()));
         let storage = self.storage_resource(resource);
         // Only the real store looks at it, so that a dry run does not.
         if !dry_run && !object.resource_version().is_empty() {
@@ -171,7 +173,7 @@ impl Registry {
             drop(state);
             return Ok(not_written(object, true));
         }
-        let (object, stored) = if completed { state.put_completed(&storage, object) } else { state.put(&storage, object) };
+        let (object, stored) = state.put_completed(&storage, object, bare);
         let revision = stored.meta.revision;
         drop(state);
         self.after_write(&storage, &object, false);
@@ -416,12 +418,12 @@ impl Registry {
         } else if !applied {
             fields::copy_managers(old, &mut new);
         }
-        let completed = self.as_stored(resource, &mut new)?;
+        let bare = self.as_stored(resource, &mut new)?;
         // A later time alone is no change, nor is an empty list where nothing was kept.
         if fields::same_but_times(&current.object(), &new) {
             fields::copy_managers(&current.object(), &mut new);
         }
-        if new == *current.object() && current.settled != completed && !gone {
+        if new == *current.object() && current.bare.is_some() == bare.is_some() && !gone {
             return Ok(Written { object: current.object(), stored: current.clone(), revision: 0, created: false, warnings });
         }
         let storage = self.storage_resource(resource);
@@ -443,7 +445,7 @@ impl Registry {
             self.after_write(&storage, &object, true);
             return Ok(Written { revision: stored.meta.revision, warnings, ..shown });
         }
-        let (object, stored) = if completed { state.put_completed(&storage, new) } else { state.put(&storage, new) };
+        let (object, stored) = state.put_completed(&storage, new, bare);
         drop(state);
         self.after_write(&storage, &object, false);
         let revision = stored.meta.revision;
