@@ -193,7 +193,7 @@ pub trait Live: Send + Sync + 'static {
 pub struct RenderRequest {
     pub repository: Repository,
     pub source: ApplicationSource,
-    /// A commit's full SHA.
+    /// A commit's full SHA, or a chart's version.
     pub revision: String,
     pub app_name: String,
     pub namespace: String,
@@ -226,8 +226,8 @@ pub struct RenderedManifests {
 /// Git, and what is in it. Errors are in words for the user.
 #[async_trait]
 pub trait Sources: Send + Sync + 'static {
-    /// The commit, and how to show it: `HEAD (sha)`, or the SHA itself. Asks the remote.
-    async fn resolve(&self, repository: &Repository, revision: &str) -> Result<(String, String), ApiError>;
+    /// The commit or chart version of a source at this revision, and how to show it: `HEAD (sha)`, or the SHA itself. Asks the remote.
+    async fn resolve(&self, repository: &Repository, source: &ApplicationSource, revision: &str) -> Result<(String, String), ApiError>;
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError>;
     /// What there is to set in a source.
     async fn details(&self, request: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError>;

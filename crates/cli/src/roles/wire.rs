@@ -20,7 +20,8 @@ use tiphys_engine::spec::Destination;
 use tiphys_repo::{RepoOptions, RepoServer, Repos};
 use tiphys_server::{
     Deps, Options, Server, VersionInfo,
-    adapters::{ClusterLive, GitSources, RecordStore},
+    adapters::{ClusterLive, GitSources, RecordStore, RemoteSources},
+    ports::Sources,
 };
 
 /// What controller and API share within a process.
@@ -29,7 +30,7 @@ pub struct ControlPlane {
     clusters: Clusters,
     states: AppStates,
     repos: Repos,
-    /// Where the controller's manifests come from, if not from this process.
+    /// Where manifests come from, if not from this process.
     pub repo_server: Option<RepoServer>,
     metrics: Metrics,
 }
@@ -59,10 +60,19 @@ impl ControlPlane {
         Server::new(Deps {
             store: Arc::new(RecordStore::new(self.records.clone())),
             live: Arc::new(ClusterLive::new(self.records.clone(), self.clusters.clone(), self.states.clone())),
-            sources: Arc::new(GitSources::new(self.repos.clone(), self.records.clone())),
+            sources: self.sources(),
             assets: page::assets(),
             options: Options { namespace, version: version(), secure_cookie, root_path: root_path.to_owned(), ..Options::default() },
         })
+    }
+
+    /// Git, or a repo-server that renders.
+    fn sources(&self) -> Arc<dyn Sources> {
+        let git = Arc::new(GitSources::new(self.repos.clone(), self.records.clone()));
+        let Some(server) = self.repo_server.clone() else { return git };
+        let records = self.records.clone();
+        let known = move |project: &str| Some((records.settings(), records.project(project)?));
+        Arc::new(RemoteSources::new(server, git, Box::new(known)))
     }
 
     /// Writes what the controller knows into a Redis, for as long as the process lives.

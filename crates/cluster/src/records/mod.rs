@@ -4,6 +4,7 @@
 
 mod events;
 mod projects;
+mod rendering;
 mod settings;
 mod store;
 

@@ -2,7 +2,7 @@
 
 use super::Controller;
 use std::sync::Arc;
-use tiphys_api::{AppProject, Application, repository::Repository};
+use tiphys_api::{AppProject, Application};
 use tiphys_cluster::records::Settings;
 use tiphys_engine::spec;
 use tiphys_repo::RepoAccess;
@@ -37,19 +37,9 @@ pub(crate) fn destinations(settings: &Settings) -> Vec<spec::Destination> {
     others.chain(own.filter(|own| !settings.clusters.iter().any(|c| c.server == own.server))).collect()
 }
 
-/// What is known of a repository: its own Secret, with the credential template that fits best.
-pub(crate) fn repository(settings: &Settings, url: &str, project: &str) -> Repository {
-    let mut repository =
-        settings.repository(url, project).cloned().unwrap_or_else(|| Repository { repo: url.to_owned(), ..Default::default() });
-    if let Some(creds) = settings.credentials(url) {
-        repository.inherit(creds);
-    }
-    repository
-}
-
 /// See [`Controller::access`].
 fn access(settings: &Settings, url: &str, project: &str) -> RepoAccess {
-    let mut access = RepoAccess::from(&repository(settings, url, project));
+    let mut access = RepoAccess::from(&settings.known_repository(url, project));
     url.clone_into(&mut access.url);
     access.known_hosts.clone_from(&settings.known_hosts);
     let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();

@@ -2,17 +2,17 @@
 //!
 //! Main type: [`Questions`], put together once for all sources of a look.
 
-use super::{lookup, pass::Pass, refresh::Refresh, sources::Wanted};
+use super::{pass::Pass, refresh::Refresh, sources::Wanted};
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
     AppProject, constants,
     operation::RefTarget,
-    repository::{HelmOptions, KustomizeOptions, KustomizeVersion, RepoCreds, Repository},
+    repository::Repository,
     rpc::repo_server::{ManifestRequest, UpdateRevisionForPathsRequest},
     source::ApplicationSource,
 };
 use tiphys_cluster::{clusters::LiveCluster, records::Settings};
-use tiphys_engine::{generate_paths, spec, types::TrackingMethod};
+use tiphys_engine::generate_paths;
 use tiphys_repo::{Manifests, RepoServer};
 
 type Refs = BTreeMap<String, RefTarget>;
@@ -42,11 +42,10 @@ impl<'a> Questions<'a> {
         let (controller, app) = (pass.controller, &pass.app);
         let settings = controller.records.settings();
         let project = controller.project_of(app)?;
-        let tracking = settings.tracking(&pass.key.instance(&controller.records.namespace));
         let refs_at = |at: &dyn Fn(usize) -> String| -> Refs {
             let target = |(name, i): (&String, &usize)| {
                 let source = &wanted.list[*i];
-                let repo = lookup::repository(&settings, &source.repo_url, &app.spec.project);
+                let repo = settings.known_repository(&source.repo_url, &app.spec.project);
                 let chart = Some(source.chart.clone()).filter(|c| !c.is_empty());
                 (format!("${name}"), RefTarget { repo: Some(repo), target_revision: Some(at(*i)), chart })
             };
@@ -56,24 +55,13 @@ impl<'a> Questions<'a> {
         let common = ManifestRequest {
             no_cache: refresh.hard,
             no_revision_cache: refresh.resolves(),
-            app_label_key: tracking.label_key.clone(),
-            app_name: tracking.app_name.clone(),
             namespace: app.spec.destination.namespace.clone(),
-            kustomize_options: Some(kustomize_options(&settings)),
             kube_version: cluster.cache.discovery().cluster().version().git_version.clone(),
             api_versions: cluster.cache.kinds().api_versions().to_vec(),
-            tracking_method: word(tracking.method).to_owned(),
-            enabled_source_types: enabled_source_types(&settings),
-            helm_options: Some(HelmOptions { values_file_schemes: settings.value_file_schemes() }),
             has_multiple_sources: wanted.several,
             ref_sources: refs_at(&|i| revisions[i].clone()),
-            project_source_repos: project.spec.source_repos.clone(),
-            project_name: project.metadata.name.clone(),
             annotation_manifest_generate_paths: annotated_paths(pass).to_owned(),
-            installation_id: tracking.installation_id.clone(),
-            source_integrity: project.spec.source_integrity.clone(),
-            verify_signature: project.spec.source_integrity.is_some(),
-            ..permitted(&settings, &project)
+            ..settings.manifest_request(&project, &pass.key.instance(&controller.records.namespace))
         };
         let synced_refs = if wanted.several { refs_at(&synced) } else { Refs::new() };
         Ok(Self { pass, wanted, settings, project, common, synced_refs })
@@ -90,7 +78,7 @@ impl<'a> Questions<'a> {
 
     async fn one(&self, server: &RepoServer, i: usize, revision: &str) -> Result<Arc<Manifests>, String> {
         let (source, all) = (&self.wanted.list[i], self.wanted.list.len());
-        let repo = lookup::repository(&self.settings, &source.repo_url, &self.pass.app.spec.project);
+        let repo = self.settings.known_repository(&source.repo_url, &self.pass.app.spec.project);
         let revision = match self.comparison(source, i, revision, &repo) {
             None => revision.to_owned(),
             Some(request) => {
@@ -103,7 +91,7 @@ impl<'a> Questions<'a> {
         };
         let mut request = ManifestRequest { repo: Some(repo), revision, application_source: Some(source.clone()), ..self.common.clone() };
         if source.repo_url.starts_with("oci://") {
-            let (repos, creds) = of_type(&self.settings, &self.project, "oci");
+            let (repos, creds) = self.settings.permitted_repositories(&self.project, "oci");
             request.repos.extend(repos);
             request.helm_repo_creds.extend(creds);
         }
@@ -145,73 +133,4 @@ impl<'a> Questions<'a> {
 
 fn annotated_paths<'a>(pass: &'a Pass<'_>) -> &'a str {
     pass.app.metadata.annotations.get(constants::MANIFEST_GENERATE_PATHS).map_or("", String::as_str)
-}
-
-/// Repositories and templates of Helm that the project may use: charts may depend on charts in them.
-fn permitted(settings: &Settings, project: &AppProject) -> ManifestRequest {
-    let (repos, helm_repo_creds) = of_type(settings, project, "helm");
-    ManifestRequest { repos: repos.into_iter().filter(|r| !r.name.is_empty()).collect(), helm_repo_creds, ..ManifestRequest::default() }
-}
-
-fn of_type(settings: &Settings, project: &AppProject, kind: &str) -> (Vec<Repository>, Vec<RepoCreds>) {
-    let repos = settings.repositories.iter().map(|r| &r.value).filter(|r| r.type_ == kind && spec::source_permitted(project, &r.repo));
-    let creds = settings.repo_creds.iter().map(|c| &c.value).filter(|c| c.type_ == kind && spec::source_permitted(project, &c.url));
-    (repos.map(|r| lookup::repository(settings, &r.repo, &r.project)).collect(), creds.cloned().collect())
-}
-
-fn word(method: TrackingMethod) -> &'static str {
-    match method {
-        TrackingMethod::Label => "label",
-        TrackingMethod::Annotation => "annotation",
-        TrackingMethod::AnnotationAndLabel => "annotation+label",
-    }
-}
-
-/// `helm.enable`, `kustomize.enable`, `jsonnet.enable`; plugins cannot be switched off.
-fn enabled_source_types(settings: &Settings) -> BTreeMap<String, bool> {
-    let keys = [("Kustomize", "kustomize.enable"), ("Helm", "helm.enable"), ("Directory", "jsonnet.enable"), ("Plugin", "")];
-    keys.iter().map(|(kind, key)| ((*kind).to_owned(), matches!(settings.get(key), "" | "true"))).collect()
-}
-
-/// `kustomize.buildOptions`, and the versions of `kustomize.path.V`, `kustomize.version.V` with their `kustomize.buildOptions.V`.
-fn kustomize_options(settings: &Settings) -> KustomizeOptions {
-    const OPTIONS: &str = "kustomize.buildOptions";
-    let text = |key: &str| settings.config.get(key).cloned();
-    let version = |(key, path): (&String, &String)| {
-        let name = key.strip_prefix("kustomize.path.").or_else(|| key.strip_prefix("kustomize.version."))?;
-        let build_options = text(&format!("{OPTIONS}.{name}"));
-        Some(KustomizeVersion { name: Some(name.to_owned()), path: Some(path.clone()), build_options })
-    };
-    KustomizeOptions { build_options: text(OPTIONS), binary_path: None, versions: settings.config.iter().filter_map(version).collect() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn settings(config: &[(&str, &str)]) -> Settings {
-        let config = config.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Settings { config, ..Settings::default() }
-    }
-
-    #[test]
-    fn settings_of_tools_are_sent() {
-        let settings = settings(&[
-            ("helm.enable", "false"),
-            ("kustomize.enable", "true"),
-            ("kustomize.buildOptions", "--enable-helm"),
-            ("kustomize.path.v5", "/bin/kustomize5"),
-            ("kustomize.buildOptions.v5", "--x"),
-        ]);
-        let enabled = enabled_source_types(&settings);
-        assert_eq!(
-            enabled.iter().map(|(kind, on)| format!("{kind}={on}")).collect::<Vec<_>>().join(" "),
-            "Directory=true Helm=false Kustomize=true Plugin=true"
-        );
-        let options = kustomize_options(&settings);
-        assert_eq!(options.build_options.as_deref(), Some("--enable-helm"));
-        let version = &options.versions[0];
-        let fields = [&version.name, &version.path, &version.build_options];
-        assert_eq!(fields.map(|f| f.as_deref().unwrap_or_default()), ["v5", "/bin/kustomize5", "--x"]);
-    }
 }

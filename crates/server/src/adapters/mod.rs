@@ -2,10 +2,12 @@
 
 mod live;
 mod records;
+mod remote;
 mod sources;
 
 pub use live::ClusterLive;
 pub use records::RecordStore;
+pub use remote::{Known, RemoteSources};
 pub use sources::GitSources;
 
 use crate::{ApiError, Code};

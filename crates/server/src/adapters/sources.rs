@@ -9,7 +9,7 @@ use serde_json::Value;
 use tiphys_api::{
     repository::{Repository, RevisionMetadata},
     rpc::repository::{DirectoryAppSpec, HelmAppSpec, RepoAppDetailsResponse},
-    source::HelmParameter,
+    source::{ApplicationSource, HelmParameter},
 };
 use tiphys_cluster::Records;
 use tiphys_repo::{ManifestRequest, RefSource, RepoAccess, RepoError, Repos, Surroundings};
@@ -74,7 +74,7 @@ impl From<RepoError> for ApiError {
 
 #[async_trait]
 impl Sources for GitSources {
-    async fn resolve(&self, repository: &Repository, revision: &str) -> Result<(String, String), ApiError> {
+    async fn resolve(&self, repository: &Repository, _: &ApplicationSource, revision: &str) -> Result<(String, String), ApiError> {
         let resolved = self.repos.resolve(&self.access(repository), revision, true).await?;
         Ok((resolved.sha, resolved.display))
     }

@@ -13,6 +13,7 @@ use tiphys_api::{
     repository::{Repository, RevisionMetadata},
     resource::{ApplicationTree, ResourceDiff},
     rpc::{application::LogEntry, events::EventList, repository::RepoAppDetailsResponse},
+    source::ApplicationSource,
 };
 use tiphys_apimachinery::patch::json_merge;
 use tiphys_engine::project;
@@ -300,7 +301,7 @@ pub struct FakeSources;
 
 #[async_trait]
 impl Sources for FakeSources {
-    async fn resolve(&self, _: &Repository, revision: &str) -> Result<(String, String), ApiError> {
+    async fn resolve(&self, _: &Repository, _: &ApplicationSource, revision: &str) -> Result<(String, String), ApiError> {
         let name = if revision.is_empty() { "HEAD" } else { revision };
         match name {
             "HEAD" | "main" => Ok((super::SHA.into(), format!("{name} ({})", super::SHA))),

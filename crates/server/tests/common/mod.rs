@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tiphys_server::{
     Assets, Deps, Options, Server, Tls,
-    ports::{SecretRecord, Store as _},
+    ports::{SecretRecord, Sources, Store as _},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{metadata::MetadataValue, transport::Channel};
@@ -35,8 +35,17 @@ impl World {
         Self::start_with(&[], &[]).await
     }
 
+    /// With sources from elsewhere.
+    pub async fn start_from(sources: Arc<dyn Sources>) -> Self {
+        Self::started(&[], &[], sources).await
+    }
+
     /// With these values of argocd-cm and of argocd-secret.
     pub async fn start_with(config: &[(&str, &str)], secrets: &[(&str, &str)]) -> Self {
+        Self::started(config, secrets, Arc::new(FakeSources)).await
+    }
+
+    async fn started(config: &[(&str, &str)], secrets: &[(&str, &str)], sources: Arc<dyn Sources>) -> Self {
         let (store, live) = (Arc::new(FakeStore::default()), Arc::new(FakeLive::default()));
         // The lowest cost bcrypt has: the tests are not about its speed.
         let hash = bcrypt::hash(PASSWORD, 4).expect("it hashes");
@@ -55,7 +64,7 @@ impl World {
         let deps = Deps {
             store: store.clone(),
             live: live.clone(),
-            sources: Arc::new(FakeSources),
+            sources,
             assets: Assets::new([("index.html", "text/html", "the page")]),
             options: Options { refresh_timeout: Duration::from_secs(5), ..Default::default() },
         };

@@ -2,6 +2,7 @@
 //!
 //! Main type: [`Asker`].
 
+use super::validate;
 use crate::{
     ApiError,
     ports::{ClusterFacts, RenderRequest},
@@ -26,7 +27,7 @@ impl<'a> Asker<'a> {
         let mut refs = BTreeMap::new();
         for source in sources.iter().filter(|s| !s.ref_.is_empty()) {
             let repository = repository(state, &source.repo_url, spec::project_name(app)).await?;
-            let (sha, _) = state.sources.resolve(&repository, &source.target_revision).await?;
+            let (sha, _) = state.sources.resolve(&repository, source, &source.target_revision).await?;
             refs.insert(source.ref_.clone(), (repository, sha));
         }
         Ok(Self { state, app, refs, facts: state.live.facts(app).await? })
@@ -34,8 +35,8 @@ impl<'a> Asker<'a> {
 
     /// The request for one of the sources.
     pub async fn request(&self, source: ApplicationSource, no_cache: bool) -> Result<RenderRequest, ApiError> {
-        let repository = repository(self.state, &source.repo_url, spec::project_name(self.app)).await?;
-        let (revision, _) = self.state.sources.resolve(&repository, &source.target_revision).await?;
+        let repository = validate::of(&source, repository(self.state, &source.repo_url, spec::project_name(self.app)).await?);
+        let (revision, _) = self.state.sources.resolve(&repository, &source, &source.target_revision).await?;
         Ok(RenderRequest {
             repository,
             source,

@@ -158,7 +158,7 @@ async fn resolve_one(
     validate::permitted(project, &source.repo_url)?;
     let failed = |e: ApiError| ApiError::precondition(e.context("error resolving repo revision").message);
     let repository = repository(state, &source.repo_url, spec::project_name(app)).await.map_err(failed)?;
-    state.sources.resolve(&repository, revision).await.map_err(failed)
+    state.sources.resolve(&validate::of(source, repository), source, revision).await.map_err(failed)
 }
 
 fn is_full_sha(revision: &str) -> bool {

@@ -3,7 +3,7 @@
 use super::render::Asker;
 use crate::{ApiError, server::State, services::repository::repository};
 use std::collections::BTreeSet;
-use tiphys_api::{AppProject, Application, application::ApplicationSpec, source::ApplicationSource};
+use tiphys_api::{AppProject, Application, application::ApplicationSpec, repository::Repository, source::ApplicationSource};
 use tiphys_engine::{
     spec::{self, Destination},
     types::Condition,
@@ -46,7 +46,7 @@ async fn unreadable(state: &State, app: &Application) -> Result<Vec<Condition>, 
     let mut conditions = Vec::new();
     let sources: Vec<ApplicationSource> = spec::sources(&app.spec).into_iter().cloned().collect();
     for source in &sources {
-        let repository = repository(state, &source.repo_url, spec::project_name(app)).await?;
+        let repository = of(source, repository(state, &source.repo_url, spec::project_name(app)).await?);
         if let Err(e) = state.sources.test(&repository).await {
             let message = format!("repository not accessible: repositories not accessible: {:?}: {e}", source.repo_url);
             return Ok(vec![invalid(message)]);
@@ -59,6 +59,15 @@ async fn unreadable(state: &State, app: &Application) -> Result<Vec<Condition>, 
         }
     }
     Ok(conditions)
+}
+
+/// The source says what kind of repository it is, even when nothing else does.
+pub(super) fn of(source: &ApplicationSource, repository: Repository) -> Repository {
+    match (source.chart.as_str(), source.repo_url.starts_with("oci://")) {
+        ("", false) => repository,
+        ("", true) => Repository { type_: "oci".into(), ..repository },
+        _ => Repository { type_: "helm".into(), ..repository },
+    }
 }
 
 async fn render(state: &State, asker: &Asker<'_>, source: &ApplicationSource) -> Result<(), ApiError> {

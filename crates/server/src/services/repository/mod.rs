@@ -191,13 +191,13 @@ pub async fn refs(state: Arc<State>, _: Caller, q: RepoQuery) -> Result<Refs, Ap
 pub async fn app_details(state: Arc<State>, _: Caller, q: RepoAppDetailsQuery) -> Result<RepoAppDetailsResponse, ApiError> {
     let source = q.source.ok_or_else(|| ApiError::invalid("missing payload in request"))?;
     let main = repository(&state, &source.repo_url, &q.app_project).await?;
-    let (revision, _) = state.sources.resolve(&main, &source.target_revision).await?;
+    let (revision, _) = state.sources.resolve(&main, &source, &source.target_revision).await?;
     let mut refs = BTreeMap::new();
     // The sources that this one may refer to are those of the Application.
     if let Some(app) = app_of(&state, &q.app_name, &q.app_project).await {
         for other in app.spec.sources.iter().filter(|s| !s.ref_.is_empty()) {
             let repository = repository(&state, &other.repo_url, &q.app_project).await?;
-            let (sha, _) = state.sources.resolve(&repository, &other.target_revision).await?;
+            let (sha, _) = state.sources.resolve(&repository, other, &other.target_revision).await?;
             refs.insert(other.ref_.clone(), (repository, sha));
         }
     }
