@@ -12,6 +12,10 @@ use roles::logs::Logs;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
 use std::{env, process::ExitCode};
 
+/// Many small objects of many threads, and lists of megabytes now and then.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// GitOps continuous delivery for Kubernetes: Git says what should run, Tiphys makes clusters agree
 #[derive(Parser)]
 #[command(name = "tiphys", version, propagate_version = true, arg_required_else_help = true)]
