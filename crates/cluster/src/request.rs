@@ -119,7 +119,7 @@ impl Call {
         }
     }
 
-    fn what(&self) -> String {
+    pub(crate) fn what(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
 

@@ -91,6 +91,14 @@ impl Copy {
         }
     }
 
+    /// Whether there is a repository. A local one may have been deleted.
+    fn is_there(&self) -> bool {
+        match &self.generation {
+            None => self.base.exists(),
+            Some(_) => self.path().join("HEAD").exists(),
+        }
+    }
+
     /// Begins a new generation when the current one has many packs. The one before the current is removed: whoever still reads the
     /// current one finds its files.
     fn rotate(&self) {
@@ -220,11 +228,10 @@ impl Entry {
 
     /// Opens the object database, or answers with the one that is open.
     fn open(&self) -> Result<Store, RepoError> {
-        if let Some(store) = self.copy.opened() {
-            // A local repository may have been deleted.
-            if !self.is_local() || self.copy.base.exists() {
-                return Ok(store);
-            }
+        if let Some(store) = self.copy.opened()
+            && (!self.is_local() || self.copy.is_there())
+        {
+            return Ok(store);
         }
         let store = Store::open(&self.copy.path(), &self.location.shown())?;
         self.copy.keep(&store);
@@ -258,9 +265,14 @@ impl Entry {
     }
 
     async fn find(self: &Arc<Self>, sha: &str) -> Result<Option<(Store, CommitId)>, RepoError> {
+        if let Some(store) = self.copy.opened().filter(|_| self.copy.is_there())
+            && let Some(id) = store.last(sha)
+        {
+            return Ok(Some((store, id)));
+        }
         let (entry, sha) = (Arc::clone(self), sha.to_owned());
         blocking(move || {
-            if !entry.is_local() && !entry.copy.path().join("HEAD").exists() {
+            if !entry.is_local() && !entry.copy.is_there() {
                 return Ok(None);
             }
             let store = entry.open()?;

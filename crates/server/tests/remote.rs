@@ -108,7 +108,7 @@ async fn what_only_a_repo_server_renders_can_be_created() {
         identity: None,
     };
     let server = RepoServer::new(options).expect("an address");
-    let settings = Settings { config: [("helm.enable".to_owned(), "true".to_owned())].into(), ..Settings::default() };
+    let settings = Settings::of_config([("helm.enable".to_owned(), "true".to_owned())].into());
     let mut project = AppProject::default();
     (project.metadata.name, project.spec.source_repos) = ("default".into(), vec!["*".into()]);
     let (settings, project) = (Arc::new(settings), Arc::new(project));

@@ -50,8 +50,8 @@ const MOST_REPLICAS: i64 = 1000;
 pub struct CacheOptions {
     /// `app_name` is not used: marks of every Application are read.
     pub tracking: Tracking,
-    pub exclusions: Vec<ExclusionRule>,
-    pub inclusions: Vec<ExclusionRule>,
+    pub exclusions: Arc<[ExclusionRule]>,
+    pub inclusions: Arc<[ExclusionRule]>,
     /// Only these namespaces (a cluster Secret's `namespaces`); empty means all.
     pub namespaces: Vec<String>,
     /// With `namespaces`: cluster-scoped kinds too.
@@ -64,8 +64,8 @@ impl Default for CacheOptions {
     fn default() -> Self {
         Self {
             tracking: Tracking::annotation(""),
-            exclusions: default_exclusions(),
-            inclusions: Vec::new(),
+            exclusions: default_exclusions().into(),
+            inclusions: Arc::default(),
             namespaces: Vec::new(),
             cluster_resources: false,
             lists: 24,

@@ -3,6 +3,7 @@
 //! Main type: [`Records`]. Everything is watched into memory; writes go to the server and come back at once.
 
 mod events;
+mod lean;
 mod projects;
 mod rendering;
 mod settings;

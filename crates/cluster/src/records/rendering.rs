@@ -91,7 +91,7 @@ mod tests {
             ("kustomize.buildOptions.v5", "--x"),
         ];
         let config = config.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let request = Settings { config, ..Settings::default() }.manifest_request(&AppProject::default(), "web");
+        let request = Settings::of_config(config).manifest_request(&AppProject::default(), "web");
         assert_eq!(
             request.enabled_source_types.iter().map(|(kind, on)| format!("{kind}={on}")).collect::<Vec<_>>().join(" "),
             "Directory=true Helm=false Kustomize=true Plugin=true"

@@ -12,7 +12,12 @@ use crate::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 use tiphys_api::{
     access::{best_template, normalize_url},
     constants,
@@ -84,6 +89,15 @@ pub struct Settings {
     pub global_projects: Vec<GlobalProject>,
     /// What could not be read, naming object and field.
     pub problems: Vec<String>,
+    parsed: OnceLock<Parsed>,
+}
+
+#[derive(Clone)]
+struct Parsed {
+    exclusions: Result<Arc<[ExclusionRule]>, String>,
+    inclusions: Result<Arc<[ExclusionRule]>, String>,
+    ignore_aggregated_roles: bool,
+    ignore_status: IgnoreStatus,
 }
 
 impl fmt::Debug for Settings {
@@ -93,6 +107,11 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
+    /// With an argocd-cm alone.
+    pub fn of_config(config: Texts) -> Self {
+        Self { config, ..Self::default() }
+    }
+
     /// A value of argocd-cm; empty when absent.
     pub fn get(&self, key: &str) -> &str {
         self.config.get(key).map_or("", String::as_str)
@@ -130,29 +149,43 @@ impl Settings {
         schemes.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::to_owned).collect()
     }
 
+    /// What is read of argocd-cm's YAML at every comparison, parsed once.
+    fn parsed(&self) -> &Parsed {
+        self.parsed.get_or_init(|| {
+            let exclusions = match self.config.get("resource.exclusions") {
+                Some(text) => rules("resource.exclusions", text),
+                None => Ok(crate::cache::default_exclusions()),
+            };
+            let inclusions =
+                self.config.get("resource.inclusions").map_or_else(|| Ok(Vec::new()), |text| rules("resource.inclusions", text));
+            let options = yaml_of(self.get("resource.compareoptions")).unwrap_or_default();
+            Parsed {
+                exclusions: exclusions.map(Into::into),
+                inclusions: inclusions.map(Into::into),
+                ignore_aggregated_roles: options.get("ignoreAggregatedRoles").and_then(Value::as_bool).unwrap_or_default(),
+                ignore_status: IgnoreStatus::named(options.get("ignoreResourceStatusField").and_then(Value::as_str)),
+            }
+        })
+    }
+
     /// `resource.exclusions`; what argocd-cm ships with when the key is absent.
-    pub fn exclusions(&self) -> Result<Vec<ExclusionRule>, String> {
-        match self.config.get("resource.exclusions") {
-            Some(text) => rules("resource.exclusions", text),
-            None => Ok(crate::cache::default_exclusions()),
-        }
+    pub fn exclusions(&self) -> Result<Arc<[ExclusionRule]>, String> {
+        self.parsed().exclusions.clone()
     }
 
     /// `resource.inclusions`.
-    pub fn inclusions(&self) -> Result<Vec<ExclusionRule>, String> {
-        self.config.get("resource.inclusions").map_or_else(|| Ok(Vec::new()), |text| rules("resource.inclusions", text))
+    pub fn inclusions(&self) -> Result<Arc<[ExclusionRule]>, String> {
+        self.parsed().inclusions.clone()
     }
 
-    /// `resource.compareoptions.ignoreResourceStatusField`.
     /// Whether the rules of roles that are put together from others are not compared (`resource.compareoptions`).
     pub fn ignore_aggregated_roles(&self) -> bool {
-        let value = yaml_of(self.get("resource.compareoptions")).unwrap_or_default();
-        value.get("ignoreAggregatedRoles").and_then(Value::as_bool).unwrap_or_default()
+        self.parsed().ignore_aggregated_roles
     }
 
+    /// `resource.compareoptions`: `ignoreResourceStatusField`.
     pub fn ignore_status(&self) -> IgnoreStatus {
-        let value = yaml_of(self.get("resource.compareoptions")).unwrap_or_default();
-        IgnoreStatus::named(value.get("ignoreResourceStatusField").and_then(Value::as_str))
+        self.parsed().ignore_status
     }
 
     /// What a cluster's cache is to follow. A broken exclusion list is an error: following too much is no answer to a typing mistake.
@@ -388,11 +421,9 @@ mod tests {
 
     #[test]
     fn exclusions_are_read_from_yaml_and_default_to_the_shipped_ones() {
-        let mut s = Settings::default();
-        assert!(s.exclusions().expect("shipped").iter().any(|r| r.kinds.contains(&"EndpointSlice".to_owned())));
-        s.config.insert("resource.exclusions".into(), "- apiGroups: ['*']\n  kinds: [Foo]\n".into());
-        assert_eq!(s.exclusions().expect("valid")[0].kinds, ["Foo"]);
-        s.config.insert("resource.exclusions".into(), "- a: [".into());
-        assert!(s.exclusions().expect_err("broken").starts_with("argocd-cm: resource.exclusions: "));
+        let exclusions = |text: &str| Settings::of_config([("resource.exclusions".to_owned(), text.to_owned())].into()).exclusions();
+        assert!(Settings::default().exclusions().expect("shipped").iter().any(|r| r.kinds.contains(&"EndpointSlice".to_owned())));
+        assert_eq!(exclusions("- apiGroups: ['*']\n  kinds: [Foo]\n").expect("valid")[0].kinds, ["Foo"]);
+        assert!(exclusions("- a: [").expect_err("broken").starts_with("argocd-cm: resource.exclusions: "));
     }
 }

@@ -3,6 +3,7 @@
 //! Main types: [`Store`] and [`Record`], an object with the type it is read as beside it. A write's answer is taken in at once, so a
 //! reader never sees less than it wrote.
 
+use super::lean::{self, HeadMeta};
 use crate::{
     cache::Deed,
     connect::Cluster,
@@ -40,8 +41,7 @@ impl<T: DeserializeOwned> Record<T> {
 
     /// The typed value; an error says which field is not what it should be.
     pub fn value(&self) -> Result<Arc<T>, String> {
-        let read =
-            || serde_json::from_value(self.object.clone().into_value()).map(Arc::new).map_err(|e| format!("{}: {e}", self.object.key()));
+        let read = || T::deserialize(&self.object.0).map(Arc::new).map_err(|e| format!("{}: {e}", self.object.key()));
         self.value.get_or_init(read).clone()
     }
 
@@ -210,7 +210,8 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Store<T> {
 
     /// Sends a request whose answer is one record, and takes the answer in.
     async fn send(&self, call: Call, namespace: &str, name: &str) -> Result<Arc<Record<T>>, Error> {
-        let mut object: Object = self.shared.cluster.http().json(&call).await?;
+        let answer = self.shared.cluster.http().send(&call).await?;
+        let object = lean::object(&answer).map_err(|e| Error::decode(call.what(), e))?;
         if object.kind() == "Status" {
             // The write took away what held a record that was to be deleted: the server has nothing to show any more.
             let key = (namespace.to_owned(), name.to_owned());
@@ -218,7 +219,6 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Store<T> {
             self.shared.remove(&key, None, 0);
             return Ok(last);
         }
-        object.metadata_mut().remove("managedFields");
         let record = Arc::new(Record::new(object));
         self.shared.take(record.clone(), true);
         Ok(record)
@@ -321,6 +321,14 @@ impl<T: DeserializeOwned> Shared<T> {
         }
     }
 
+    /// Whether this state of a record, or a later one, is there already.
+    fn knows(&self, head: &HeadMeta<'_>) -> bool {
+        let key = (head.namespace.clone().into_owned(), head.name.clone().into_owned());
+        let version = head.resource_version.parse().unwrap_or(0);
+        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
+        version != 0 && records.all.get(&key).is_some_and(|r| version <= r.version())
+    }
+
     /// Takes a newer state of a record. `write`: it is the answer to a request of ours, which the watch may have overtaken.
     fn take(&self, record: Arc<Record<T>>, write: bool) {
         let key = (record.object.namespace().to_owned(), record.object.name().to_owned());
@@ -380,9 +388,8 @@ struct Feed<T> {
 
 impl<T: DeserializeOwned> Feed<T> {
     fn parse(&self, shared: &Shared<T>, raw: &RawValue) -> Option<Record<T>> {
-        match serde_json::from_str::<Object>(raw.get()) {
+        match lean::object(raw.get().as_bytes()) {
             Ok(mut object) => {
-                object.metadata_mut().remove("managedFields");
                 if object.api_version().is_empty() {
                     object.0.insert("apiVersion".to_owned(), shared.kind.gvk.api_version().into());
                     object.0.insert("kind".to_owned(), shared.kind.gvk.kind.clone().into());
@@ -435,6 +442,10 @@ impl<T: DeserializeOwned + Send + Sync> Sink for Feed<T> {
 
     fn event(&mut self, kind: EventKind, object: &RawValue) {
         let Some(shared) = self.shared.upgrade() else { return };
+        // Half of what comes are the echoes of writes whose answers were taken in.
+        if kind != EventKind::Deleted && lean::head(object.get()).is_some_and(|head| shared.knows(&head)) {
+            return;
+        }
         let Some(record) = self.parse(&shared, object) else { return };
         match kind {
             EventKind::Deleted => {

@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn fact_17_excluded_kinds_are_left_out_aloud() {
         let exclusion = ExclusionRule { kinds: vec!["ConfigMap".into()], ..ExclusionRule::default() };
-        let rules = CompareRules { exclusions: vec![exclusion], ..rules() };
+        let rules = CompareRules { exclusions: [exclusion].into(), ..rules() };
         let targets = prepared(vec![object("ConfigMap", json!({"name": "a"}))], &rules);
         assert_eq!(keys(&targets), Vec::<String>::new());
         assert_eq!(targets.warnings[0].message, "Resource /ConfigMap a is excluded in the settings");

@@ -197,8 +197,8 @@ pub struct CompareRules {
     pub ignore_differences: Vec<IgnoreRule>,
     /// Users' scripts and the like; its rules of what to ignore are in `ignore_differences` as well.
     pub customizations: Arc<Customizations>,
-    pub exclusions: Vec<ExclusionRule>,
-    pub inclusions: Vec<ExclusionRule>,
+    pub exclusions: Arc<[ExclusionRule]>,
+    pub inclusions: Arc<[ExclusionRule]>,
     pub ignore_status: IgnoreStatus,
     pub ignore_aggregated_roles: bool,
     /// Differences are those that the API server itself tells; `None`: they are predicted here.
@@ -222,8 +222,8 @@ impl CompareRules {
             project: ProjectRules::allow_all("default"),
             ignore_differences: Vec::new(),
             customizations: Arc::default(),
-            exclusions: Vec::new(),
-            inclusions: Vec::new(),
+            exclusions: Arc::default(),
+            inclusions: Arc::default(),
             ignore_status: IgnoreStatus::All,
             ignore_aggregated_roles: false,
             server_side_diff: None,

@@ -15,7 +15,10 @@ pub(crate) use write::{commit_files, init_bare};
 
 use crate::{RepoError, revision::Reference};
 use gix::bstr::ByteSlice;
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
 use tiphys_api::repository::RevisionMetadata;
 
 /// An opened repository, shared between threads.
@@ -24,6 +27,9 @@ pub(crate) struct Store {
     repo: gix::ThreadSafeRepository,
     /// For messages.
     url: String,
+    trees: tree::Trees,
+    /// The commit that was found last: after a push everybody asks for the same one.
+    last: Arc<Mutex<Option<CommitId>>>,
 }
 
 impl std::fmt::Debug for Store {
@@ -48,7 +54,7 @@ impl Store {
         let repo = gix::open::Options::isolated()
             .open(path)
             .map_err(|e| RepoError::Corrupt { url: url.to_owned(), reason: format!("not a git repository: {}", error::text(&e)) })?;
-        Ok(Self { repo, url: url.to_owned() })
+        Ok(Self { repo, url: url.to_owned(), trees: tree::no_trees(), last: Arc::default() })
     }
 
     pub(super) fn local(&self) -> gix::Repository {
@@ -75,10 +81,23 @@ impl Store {
             // A ref that cannot be read or leads nowhere is as good as absent, as for `git ls-remote`.
             let Ok(mut reference) = reference else { continue };
             let name = reference.name().as_bstr().to_string();
-            let Ok(id) = reference.peel_to_id() else { continue };
-            out.push(Reference { name, sha: id.to_string(), target: None });
+            // Only a tag may be an object that stands for a commit.
+            let sha = match reference.target().try_id() {
+                Some(id) if !name.starts_with("refs/tags/") && repo.has_object(id) => id.to_string(),
+                _ => match reference.peel_to_id() {
+                    Ok(id) => id.to_string(),
+                    Err(_) => continue,
+                },
+            };
+            out.push(Reference { name, sha, target: None });
         }
         Ok(out)
+    }
+
+    /// A commit by its full SHA, when it was the last one that somebody asked for.
+    pub fn last(&self, sha: &str) -> Option<CommitId> {
+        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.filter(|id| gix::ObjectId::from_hex(sha.as_bytes()).is_ok_and(|sha| sha == id.commit))
     }
 
     /// The commit of a full or abbreviated SHA (of a commit or an annotated tag), or None when it is not here.
@@ -103,7 +122,9 @@ impl Store {
         let Some(object) = object else { return Ok(None) };
         let commit = object.peel_to_commit().map_err(|_| RepoError::RevisionNotFound { revision: format!("{sha} (not a commit)") })?;
         let tree = commit.tree_id().map_err(|e| self.corrupt(&e))?.detach();
-        Ok(Some(CommitId { commit: commit.id, tree }))
+        let found = CommitId { commit: commit.id, tree };
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+        Ok(Some(found))
     }
 
     /// Author, date and message of a commit that is here. Tags come from the caller, who knows the remote's refs.

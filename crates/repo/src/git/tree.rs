@@ -3,7 +3,7 @@
 use super::Store;
 use gix::{ObjectId, bstr::ByteSlice, objs::tree::EntryKind};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
 };
 use tiphys_render::{FileEntry, FileError, FileKind, SourceFiles};
@@ -15,10 +15,22 @@ const MAX_FILE: u64 = 64 << 20;
 /// Longest target of a link.
 const MAX_LINK_TEXT: u64 = 4096;
 
-struct Node {
-    name: String,
+/// Bytes of trees that a repository keeps read.
+const TREE_BYTES: u64 = 4 << 20;
+
+pub(super) struct Node {
+    name: Box<str>,
     kind: EntryKind,
     id: ObjectId,
+}
+
+/// Trees that were read, by what they are: Applications of one repository mostly look into the same folders.
+pub(super) type Trees = moka::sync::Cache<ObjectId, Arc<[Node]>>;
+
+pub(super) fn no_trees() -> Trees {
+    let bytes = |nodes: &[Node]| 64 + nodes.iter().map(|n| size_of::<Node>() + n.name.len()).sum::<usize>();
+    let weigher = move |_: &ObjectId, nodes: &Arc<[Node]>| u32::try_from(bytes(nodes)).unwrap_or(u32::MAX);
+    moka::sync::Cache::builder().weigher(weigher).max_capacity(TREE_BYTES).build()
 }
 
 /// Read-only files of one tree. Links are followed inside of the tree only; submodules are neither read nor entered.
@@ -26,7 +38,7 @@ pub(crate) struct GitFiles {
     /// One thread at a time: gix repositories are not shared.
     repo: Mutex<gix::Repository>,
     root: ObjectId,
-    trees: Mutex<HashMap<ObjectId, Arc<Vec<Node>>>>,
+    trees: Trees,
     /// What is in this folder needs no note: whoever asks knows its tree.
     base: Option<String>,
     /// What was looked for elsewhere, or through links, and what was there.
@@ -47,13 +59,7 @@ pub(crate) enum Found {
 impl GitFiles {
     /// `base` is the folder whose tree the caller knows; none: everything that is looked for is noted.
     pub fn new(store: &Store, root: ObjectId, base: Option<&str>) -> Self {
-        Self {
-            repo: Mutex::new(store.local()),
-            root,
-            trees: Mutex::new(HashMap::new()),
-            base: base.map(str::to_owned),
-            noted: Mutex::default(),
-        }
+        Self { repo: Mutex::new(store.local()), root, trees: store.trees.clone(), base: base.map(str::to_owned), noted: Mutex::default() }
     }
 
     /// What is at a path.
@@ -79,26 +85,25 @@ impl GitFiles {
         self.repo.lock().map_err(|_| Self::unreadable(path, "an earlier read failed"))
     }
 
-    fn tree(&self, id: ObjectId, path: &str) -> Result<Arc<Vec<Node>>, FileError> {
-        let mut trees = self.trees.lock().map_err(|_| Self::unreadable(path, "an earlier read failed"))?;
-        if let Some(tree) = trees.get(&id) {
-            return Ok(Arc::clone(tree));
+    fn tree(&self, id: ObjectId, path: &str) -> Result<Arc<[Node]>, FileError> {
+        if let Some(tree) = self.trees.get(&id) {
+            return Ok(tree);
         }
         let repo = self.repo(path)?;
         let tree = repo.find_tree(id).map_err(|e| Self::unreadable(path, super::error::text(&e)))?;
         let mut nodes = Vec::new();
         for entry in tree.iter() {
             let entry = entry.map_err(|e| Self::unreadable(path, e))?;
-            let name = entry.filename().to_str_lossy().into_owned();
+            let name: Box<str> = entry.filename().to_str_lossy().into();
             // git refuses to check these out; a hostile tree can still hold them.
-            if name.is_empty() || name.contains('/') || matches!(name.as_str(), "." | "..") {
+            if name.is_empty() || name.contains('/') || matches!(&*name, "." | "..") {
                 continue;
             }
             nodes.push(Node { name, kind: entry.mode().kind(), id: entry.object_id() });
         }
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
-        let nodes = Arc::new(nodes);
-        trees.insert(id, Arc::clone(&nodes));
+        let nodes: Arc<[Node]> = nodes.into();
+        self.trees.insert(id, Arc::clone(&nodes));
         Ok(nodes)
     }
 
@@ -143,7 +148,7 @@ impl GitFiles {
             }
             let here = stack.last().map_or(self.root, |(_, id)| *id);
             let tree = self.tree(here, path)?;
-            let Ok(index) = tree.binary_search_by(|n| n.name.as_str().cmp(&part)) else { return Ok(Found::Missing) };
+            let Ok(index) = tree.binary_search_by(|n| (*n.name).cmp(&part)) else { return Ok(Found::Missing) };
             let Some(node) = tree.get(index) else { return Ok(Found::Missing) };
             match node.kind {
                 EntryKind::Tree => stack.push((part, node.id)),
@@ -206,7 +211,7 @@ impl SourceFiles for GitFiles {
                 // The size costs a look-up in the object database; whoever needs it asks `kind`.
                 EntryKind::Blob | EntryKind::BlobExecutable => FileKind::File { size: 0 },
             };
-            FileEntry { name: node.name.clone(), kind }
+            FileEntry { name: node.name.to_string(), kind }
         };
         Ok(Some(tree.iter().map(entry).collect()))
     }

@@ -99,7 +99,7 @@ impl Files {
         let (customizations, problems) = customize::read(&config, Timestamp::now);
         match problems.first() {
             Some(problem) => Err(Failure::error(problem.clone())),
-            None => Ok(Trial { object, settings: Settings { config, ..Settings::default() }, customizations }),
+            None => Ok(Trial { object, settings: Settings::of_config(config), customizations }),
         }
     }
 }
