@@ -61,7 +61,7 @@ pub(super) struct Store {
     free: Vec<u32>,
     hasher: DefaultHashBuilder,
     by_key: HashTable<u32>,
-    by_uid: HashMap<Uid, u32>,
+    by_uid: HashTable<u32>,
     by_owner: HashMap<Uid, Vec<u32>>,
     by_app: HashMap<NameId, HashSet<u32>>,
     names: Names,
@@ -206,7 +206,7 @@ impl Store {
     }
 
     pub fn find_uid(&self, uid: Uid) -> Option<&Entry> {
-        self.by_uid.get(&uid).map(|id| self.entry(*id))
+        self.by_uid.find(self.hasher.hash_one(uid), |id| self.entry(*id).uid == uid).map(|id| self.entry(*id))
     }
 
     pub fn children(&self, uid: Uid) -> impl Iterator<Item = &Entry> {
@@ -416,9 +416,6 @@ impl Store {
             self.entries.push(None);
             u32::try_from(self.entries.len() - 1).expect("fewer than four billion objects")
         });
-        if entry.uid != Uid::NONE {
-            self.by_uid.insert(entry.uid, id);
-        }
         for owner in &entry.owners {
             self.by_owner.entry(*owner).or_default().push(id);
         }
@@ -428,11 +425,18 @@ impl Store {
         self.body_bytes += entry.body.as_ref().map_or(0, |b| b.len());
         self.slot_mut(entry.kind).objects += 1;
         self.entries[id as usize] = Some(entry);
-        let Self { by_key, entries, hasher, .. } = self;
+        let Self { by_key, by_uid, entries, hasher, .. } = self;
+        let entry = |id: &u32| entries[*id as usize].as_ref().expect("the indexes name only entries that are there");
         by_key.insert_unique(hash, id, |id| {
-            let e = entries[*id as usize].as_ref().expect("the indexes name only entries that are there");
+            let e = entry(id);
             hasher.hash_one((e.kind, e.namespace, &*e.name))
         });
+        let uid = entry(&id).uid;
+        if uid != Uid::NONE {
+            // Of two with one uid, as no server has them, the newer is found.
+            let place = by_uid.entry(hasher.hash_one(uid), |id| entry(id).uid == uid, |id| hasher.hash_one(entry(id).uid));
+            place.insert(id);
+        }
         id
     }
 
@@ -442,8 +446,8 @@ impl Store {
         if let Ok(found) = self.by_key.find_entry(hash, |other| *other == id) {
             found.remove();
         }
-        if self.by_uid.get(&entry.uid) == Some(&id) {
-            self.by_uid.remove(&entry.uid);
+        if let Ok(found) = self.by_uid.find_entry(self.hasher.hash_one(entry.uid), |other| *other == id) {
+            found.remove();
             self.uid_texts.remove(&entry.uid);
         }
         for owner in &entry.owners {
