@@ -31,8 +31,9 @@ pub fn run(root: &Path, args: &CacheArgs) -> anyhow::Result<()> {
     let kubeconfig = args.kubeconfig.clone().or_else(|| control_plane.as_ref().map(|c| c.kubeconfig.clone()));
     let repo = fleet::repository(1);
     let options = Options { program, ephemeral: true, kubeconfig, ..Options::default() };
-    let empty = known(&options, &repo)?;
     let kube = Api::kubeconfig(options.kubeconfig.as_deref().expect("one of the two")).map_err(anyhow::Error::msg)?;
+    ensure!(there(&kube)? == 0, "the cluster has pods in namespace {NAMESPACE}: what it takes without them cannot be measured");
+    let empty = known(&options, &repo)?;
     fill(&kube, args)?;
     let full = known(&options, &repo)?;
     show(args, &empty, &full);
@@ -47,19 +48,19 @@ fn fill(kube: &Api, args: &CacheArgs) -> anyhow::Result<()> {
         &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}),
     );
     let pods = namespaced("v1", NAMESPACE, "pods");
-    let there = fleet::answered(kube.get(&format!("{pods}?limit=1")))?.body;
-    let there = there["metadata"]["remainingItemCount"].as_u64().unwrap_or(0) + there["items"].as_array().map_or(0, |i| i.len() as u64);
     let began = Instant::now();
     fleet::each_of(args.pods, |number| {
-        if (number as u64) < there {
-            return Ok(());
-        }
         let answer = fleet::answered(kube.post(&pods, &pod(number, args.bytes)))?;
-        ensure!([201, 409].contains(&answer.status), "pod {number}: {} {}", answer.status, answer.body);
+        ensure!(answer.status == 201, "pod {number}: {} {}", answer.status, answer.body);
         Ok(())
     })?;
     eprintln!("{} pods are there after {:.0} s", args.pods, began.elapsed().as_secs_f64());
     Ok(())
+}
+
+fn there(kube: &Api) -> anyhow::Result<u64> {
+    let list = fleet::answered(kube.get(&format!("{}?limit=1", namespaced("v1", NAMESPACE, "pods"))))?.body;
+    Ok(list["metadata"]["remainingItemCount"].as_u64().unwrap_or(0) + list["items"].as_array().map_or(0, |i| i.len() as u64))
 }
 
 /// About so many bytes as JSON: what does not belong to every pod is environment.
