@@ -14,6 +14,11 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
+    /// Those that the settings switch off: their folders are plain manifests then.
+    pub fn switched_off(is_on: impl Fn(&str) -> bool) -> Vec<Self> {
+        [Self::Directory, Self::Helm, Self::Kustomize].into_iter().filter(|kind| !is_on(kind.as_str())).collect()
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Directory => "Directory",

@@ -87,6 +87,9 @@ impl Walk<'_> {
             return Ok(());
         }
         if extension == "jsonnet" {
+            if self.options.skip_jsonnet {
+                return Ok(());
+            }
             return Err(RenderError::Unsupported(format!("{relative}: Jsonnet files are")));
         }
         self.bytes += content.len() as u64;

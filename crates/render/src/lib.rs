@@ -50,6 +50,8 @@ pub struct DirectoryOptions {
     pub exclude: String,
     /// Look at files of every extension.
     pub disable_extension_filter: bool,
+    /// Leave Jsonnet files out instead of refusing them.
+    pub skip_jsonnet: bool,
 }
 
 /// The outcome of a render. Broken files are listed in `errors` and never hide the good ones; whoever prunes must look at them first.

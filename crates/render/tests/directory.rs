@@ -62,7 +62,7 @@ fn files_are_chosen_by_extension_recursion_and_globs() {
         recurse,
         include: include.to_owned(),
         exclude: exclude.to_owned(),
-        disable_extension_filter: false,
+        ..DirectoryOptions::default()
     };
     let flat = ["app--hidden-yaml", "app-a-yml", "app-b-yaml", "app-c-json-yaml"];
     assert_eq!(names(&source, "app", with(false, "", "")), flat);
@@ -222,4 +222,22 @@ fn links_are_followed_inside_and_refused_outside() {
     assert_eq!(rendered.warnings.len(), 2, "{:?}", rendered.warnings);
     let error = render(&Linked, &params("bad"), &Budget::default()).expect_err("outside");
     assert_eq!(error.to_string(), "illegal filepath in symlink at \"bad/out.yaml\"");
+}
+
+#[test]
+fn tools_that_are_switched_off_leave_plain_manifests() {
+    let source = files(&["app/x.yaml", "app/Chart.yaml", "app/kustomization.yaml", "app/y.jsonnet"]);
+    let render_without = |off: &[SourceKind], helm: bool| {
+        let mut params = params("app");
+        params.source.helm = helm.then(ApplicationSourceHelm::default);
+        params.surroundings.switched_off = off.to_vec();
+        render(&source, &params, &Budget::default()).map(|r| (r.kind, r.objects.len()))
+    };
+    assert!(render_without(&[], false).is_err_and(|e| e.to_string().contains("Kustomize")));
+    assert!(render_without(&[SourceKind::Kustomize], false).is_err_and(|e| e.to_string().contains("y.jsonnet")));
+    for helm in [false, true] {
+        let off = SourceKind::switched_off(|_| false);
+        assert_eq!(render_without(&off, helm).expect("plain"), (SourceKind::Directory, 3));
+    }
+    assert_eq!(SourceKind::switched_off(|kind| kind != "Helm"), [SourceKind::Helm]);
 }

@@ -22,4 +22,4 @@ pub use manifests::{ManifestRequest, Manifests, RefSource, check_source};
 pub use repo_server::{RepoServer, RepoServerOptions};
 pub use repos::{Refs, RepoOptions, Repos, Resolved};
 pub use secret::Secret;
-pub use tiphys_render::{Details, HelmDetails, ManifestError, RenderError, Surroundings};
+pub use tiphys_render::{Details, HelmDetails, ManifestError, RenderError, SourceKind, Surroundings};

@@ -51,9 +51,18 @@ impl Settings {
     }
 
     /// `helm.enable`, `kustomize.enable`, `jsonnet.enable`; plugins cannot be switched off.
+    pub fn is_source_type_on(&self, kind: &str) -> bool {
+        let key = match kind {
+            "Helm" => "helm.enable",
+            "Kustomize" => "kustomize.enable",
+            "Directory" => "jsonnet.enable",
+            _ => return true,
+        };
+        matches!(self.get(key), "" | "true")
+    }
+
     fn enabled_source_types(&self) -> BTreeMap<String, bool> {
-        let keys = [("Kustomize", "kustomize.enable"), ("Helm", "helm.enable"), ("Directory", "jsonnet.enable"), ("Plugin", "")];
-        keys.iter().map(|(kind, key)| ((*kind).to_owned(), matches!(self.get(key), "" | "true"))).collect()
+        ["Kustomize", "Helm", "Directory", "Plugin"].into_iter().map(|kind| (kind.to_owned(), self.is_source_type_on(kind))).collect()
     }
 
     /// `kustomize.buildOptions`, and the versions of `kustomize.path.V`, `kustomize.version.V` with their `kustomize.buildOptions.V`.

@@ -8,7 +8,7 @@ use tiphys_api::{Application, operation::SyncOperation, source::ApplicationSourc
 use tiphys_apimachinery::Object;
 use tiphys_cluster::clusters::LiveCluster;
 use tiphys_engine::types::{Condition, ConditionType};
-use tiphys_repo::{ManifestRequest, Manifests, RefSource, RepoAccess, RepoError, Surroundings, check_source};
+use tiphys_repo::{ManifestRequest, Manifests, RefSource, RepoAccess, RepoError, SourceKind, Surroundings, check_source};
 
 /// The sources of an Application or of an operation.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -200,10 +200,12 @@ fn ref_names(wanted: &Wanted) -> Result<BTreeMap<String, usize>, String> {
 }
 
 fn surroundings(pass: &Pass<'_>, cluster: &LiveCluster) -> Surroundings {
+    let settings = pass.controller.records.settings();
     Surroundings {
+        switched_off: SourceKind::switched_off(|kind| settings.is_source_type_on(kind)),
         kube_version: cluster.cache.discovery().cluster().version().git_version.clone(),
         api_versions: cluster.cache.kinds().api_versions(),
-        value_file_schemes: pass.controller.records.settings().value_file_schemes(),
+        value_file_schemes: settings.value_file_schemes(),
     }
 }
 

@@ -54,6 +54,9 @@ pub struct Surroundings {
     pub api_versions: Arc<[String]>,
     /// Schemes of URLs that values files may have (`helm.valuesFileSchemes`).
     pub value_file_schemes: Vec<String>,
+    /// Tools that are switched off (`helm.enable`, `kustomize.enable`): their folders are plain manifests. Directory: Jsonnet files are left
+    /// out (`jsonnet.enable`).
+    pub switched_off: Vec<SourceKind>,
 }
 
 /// What to render.
@@ -94,7 +97,7 @@ impl Tool {
 pub fn prepare(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Prepared, RenderError> {
     let (folder, source, kind) = recognise(sources.files, params)?;
     let tool = match kind {
-        SourceKind::Directory => Tool::Directory(directory_options(&source)),
+        SourceKind::Directory => Tool::Directory(directory_options(&source, &params.surroundings)),
         SourceKind::Helm => Tool::Helm(Box::new(chart::options(sources, &source, params)?)),
         kind => {
             let shown = if source.path.is_empty() { "." } else { &source.path };
@@ -121,12 +124,15 @@ fn recognise(files: &dyn SourceFiles, params: &RenderParams) -> Result<(String, 
         plugin: source.plugin.is_some(),
     };
     let kind = detect(files, &folder, Some(explicit))?;
-    Ok((folder, source, kind))
+    let off = params.surroundings.switched_off.contains(&kind);
+    Ok((folder, source, if off { SourceKind::Directory } else { kind }))
 }
 
-fn directory_options(source: &ApplicationSource) -> DirectoryOptions {
-    let Some(d) = &source.directory else { return DirectoryOptions::default() };
+fn directory_options(source: &ApplicationSource, surroundings: &Surroundings) -> DirectoryOptions {
+    let skip_jsonnet = surroundings.switched_off.contains(&SourceKind::Directory);
+    let Some(d) = &source.directory else { return DirectoryOptions { skip_jsonnet, ..DirectoryOptions::default() } };
     DirectoryOptions {
+        skip_jsonnet,
         recurse: d.recurse,
         include: d.include.clone(),
         exclude: d.exclude.clone(),

@@ -12,7 +12,7 @@ use tiphys_api::{
     source::{ApplicationSource, HelmParameter},
 };
 use tiphys_cluster::Records;
-use tiphys_repo::{ManifestRequest, RefSource, RepoAccess, RepoError, Repos, Surroundings};
+use tiphys_repo::{ManifestRequest, RefSource, RepoAccess, RepoError, Repos, SourceKind, Surroundings};
 
 /// Repositories, reached with the known hosts and certificates of the settings.
 pub struct GitSources {
@@ -38,6 +38,7 @@ impl GitSources {
 
 impl GitSources {
     fn request(&self, request: RenderRequest) -> ManifestRequest {
+        let settings = self.records.settings();
         let refs = request.refs.iter().map(|(name, (r, sha))| (name.clone(), RefSource { access: self.access(r), sha: sha.clone() }));
         ManifestRequest {
             access: self.access(&request.repository),
@@ -48,7 +49,8 @@ impl GitSources {
             surroundings: Surroundings {
                 kube_version: request.facts.kube_version,
                 api_versions: request.facts.api_versions,
-                value_file_schemes: self.records.settings().value_file_schemes(),
+                value_file_schemes: settings.value_file_schemes(),
+                switched_off: SourceKind::switched_off(|kind| settings.is_source_type_on(kind)),
             },
             refs: refs.collect(),
             several: request.several,

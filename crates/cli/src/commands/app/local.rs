@@ -37,7 +37,7 @@ impl Local<'_> {
         let surroundings = Surroundings {
             kube_version: cluster.info.server_version,
             api_versions: cluster.info.api_versions.into(),
-            value_file_schemes: Vec::new(),
+            ..Surroundings::default()
         };
         self.render(app, surroundings, tracking)
     }
