@@ -2,7 +2,14 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tempfile::TempDir;
 use tiphys_cluster::{
     AppStates, Cluster, Records, RecordsOptions,
@@ -53,6 +60,7 @@ argocd_redis_request counter hostname initiator command failed
 argocd_redis_request_duration histogram hostname initiator
 argocd_resource_events_processed_in_batch gauge server
 argocd_resource_events_processing histogram server
+tiphys_app_panics counter namespace name
 tiphys_cluster_cache_bytes gauge server part
 tiphys_cluster_cache_bytes_per_object gauge server
 tiphys_cluster_cache_ready_seconds gauge server
@@ -138,6 +146,8 @@ async fn every_metric_has_its_name_its_kind_and_its_labels() {
     records.wait_ready().await.expect("the records");
     let (clusters, states, metrics) = (Clusters::new(cluster.clone(), records.clone()), AppStates::new(), Metrics::default());
     let options = RepoOptions { allow_local: true, ..RepoOptions::default() };
+    let fault = Arc::new(AtomicBool::new(false));
+    let broken = fault.clone();
     let controller = Dependencies {
         records: records.clone(),
         clusters: clusters.clone(),
@@ -148,12 +158,17 @@ async fn every_metric_has_its_name_its_kind_and_its_labels() {
         workers: 2,
         sharding: None,
         wave_delay: None,
-        clock: Arc::new(jiff::Timestamp::now),
+        clock: Arc::new(move || {
+            assert!(!broken.swap(false, Ordering::Relaxed), "a clock that breaks once");
+            jiff::Timestamp::now()
+        }),
     };
     let controller = tokio::spawn(application::run(controller, stop.clone()));
     repo.commit(&[("map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n")], &[]);
     application(&cluster, &repo, "web", ".", "Synced").await;
     application(&cluster, &repo, "broken", "nowhere", "Unknown").await;
+    fault.store(true, Ordering::Relaxed);
+    application(&cluster, &repo, "late", ".", "Synced").await;
     metrics.redis.made(&[("set", 1)], false, Duration::from_millis(1));
 
     let choice = Choice { app_labels: vec!["team".into()], app_conditions: vec!["ComparisonError".into()], cluster_labels: Vec::new() };
@@ -169,7 +184,7 @@ async fn every_metric_has_its_name_its_kind_and_its_labels() {
 
     let sum = |name: &str| families[name].2.iter().sum::<f64>();
     assert!(sum("argocd_kubectl_requests") > 50.0 && sum("argocd_kubectl_exec") >= 1.0, "{text}");
-    assert_eq!(sum("argocd_kubectl_exec_pending"), 0.0);
+    assert_eq!((sum("argocd_kubectl_exec_pending"), sum("tiphys_app_panics")), (0.0, 1.0));
     assert!(text.contains("argocd_kubectl_requests_total{host=\"kubernetes.default.svc\",method=\"POST\",code=\"201\"}"), "{text}");
     for verb in ["List", "Watch", "Get", "Create", "Patch"] {
         assert!(

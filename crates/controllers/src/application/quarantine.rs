@@ -14,6 +14,7 @@ pub async fn contain<T>(controller: &Controller, key: &AppKey, look: impl Future
         Err(panic) => panic,
     };
     let text = words(panic.as_ref());
+    controller.metrics.panicked(key);
     tracing::error!(panic = text, "a look at the Application panicked; it is looked at again later");
     // What is broken may break this, too. Boxed: it is as large as a look.
     let told = AssertUnwindSafe(Box::pin(tell(controller, key, &text))).catch_unwind().await;

@@ -33,13 +33,14 @@ pub struct Metrics {
     pub redis: RedisRequests,
 }
 
-/// What syncs of one Application came to.
+/// What syncs of one Application came to, and how often a look at it panicked.
 #[derive(Clone, Debug, Default)]
 struct Syncs {
     /// By project and server, then by phase and whether it was a dry run.
     count: BTreeMap<(Place, String, bool), u64>,
     seconds: BTreeMap<Place, f64>,
     requests: BTreeMap<(Place, Request), u64>,
+    panics: u64,
 }
 
 /// Project and server.
@@ -80,6 +81,11 @@ impl Metrics {
     pub fn reconciled(&self, namespace: &str, server: &str, took: Duration) {
         let labels = vec![("namespace".into(), namespace.to_owned()), ("dest_server".into(), server.to_owned())];
         self.reconciles.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// A look at an Application panicked.
+    pub fn panicked(&self, app: &AppKey) {
+        self.apps().entry(app.clone()).or_default().panics += 1;
     }
 
     pub fn gone(&self, app: &AppKey) {

@@ -135,6 +135,7 @@ fn syncs(metrics: &Metrics, registry: &mut Registry) {
     let count = Family::<Labels, Counter>::default();
     let seconds = Family::<Labels, Counter<f64, AtomicU64>>::default();
     let requests = Family::<Labels, Counter>::default();
+    let panics = Family::<Labels, Counter>::default();
     for (app, syncs) in metrics.apps().iter() {
         let place = |(project, server): &(String, String)| {
             with(&named(&app.namespace, &app.name, project), vec![("dest_server".into(), server.clone())])
@@ -154,10 +155,15 @@ fn syncs(metrics: &Metrics, registry: &mut Registry) {
             ];
             requests.get_or_create(&with(&named(&app.namespace, &app.name, project), more)).inc_by(*times);
         }
+        if syncs.panics > 0 {
+            let of = vec![("namespace".into(), app.namespace.clone()), ("name".into(), app.name.clone())];
+            panics.get_or_create(&of).inc_by(syncs.panics);
+        }
         for (at, took) in &syncs.seconds {
             seconds.get_or_create(&place(at)).inc_by(*took);
         }
     }
+    registry.register("tiphys_app_panics", "Looks at an Application that panicked; it is looked at again later", panics);
     registry.register("argocd_app_sync", "Number of application syncs", count);
     registry.register("argocd_app_k8s_request", "Number of kubernetes requests executed during application reconciliation", requests);
     registry.register("argocd_app_sync_duration_seconds", "Application sync performance in seconds total", seconds);

@@ -80,7 +80,7 @@ fn a_group_that_is_not_served() {
 }
 
 #[test]
-fn a_cluster_that_never_answers() {
+fn fact_11_a_cluster_that_never_answers() {
     // Whoever connects is taken in, and never hears anything.
     let silence = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let server = format!("https://{}", silence.local_addr().expect("bound"));
