@@ -52,7 +52,7 @@ pub fn normalise(script: &Script, transcript: &Transcript) -> Vec<Reply> {
         status: reply.status,
         headers: reply.headers.iter().map(|(k, v)| (k.clone(), v.iter().map(|t| seen.text(t)).collect())).collect(),
         body: seen.value(&reply.body, false),
-        events: without_chance(&reply.events).map(|e| seen.value(e, false)).collect(),
+        events: seen.in_order(without_chance(&reply.events)).into_iter().map(|e| seen.value(e, false)).collect(),
     };
     transcript.replies.iter().map(one).collect()
 }
@@ -232,11 +232,28 @@ impl Seen<'_> {
                 }
                 Value::Object(out)
             }
-            Value::Array(list) => Value::Array(list.iter().map(|v| self.value(v, in_table)).collect()),
+            Value::Array(list) => Value::Array(self.in_order(list.iter()).into_iter().map(|v| self.value(v, in_table)).collect()),
             Value::String(text) if in_table && AGE.is_match(text) => "{age}".into(),
             Value::String(text) => self.text(text).into(),
             other => other.clone(),
         }
+    }
+
+    /// Objects whose names were made up stand in the order of these: those of one base, next to each other and in the right order, are
+    /// told in the order in which they were first seen.
+    fn in_order<'v>(&self, list: impl Iterator<Item = &'v Value>) -> Vec<&'v Value> {
+        let name = |value: &'v Value| ["/metadata/name", "/object/metadata/name"].iter().find_map(|at| value.pointer(at)?.as_str());
+        let made_up = |value: &&'v Value| name(value).and_then(|name| self.names.get(name)?.split_once('@'));
+        let mut list: Vec<&Value> = list.collect();
+        for run in list.chunk_by_mut(|a, b| made_up(a).is_some_and(|(base, _)| made_up(b).is_some_and(|(other, _)| other == base))) {
+            if run.is_sorted_by_key(|value| name(value)) {
+                run.sort_by_key(|value| {
+                    let place = made_up(value).map_or("", |(_, place)| place);
+                    (place.chars().take_while(char::is_ascii_digit).count(), place)
+                });
+            }
+        }
+        list
     }
 
     /// Managers stand in the order of their times, which is another one when a second ended between two writes. A list in any other
@@ -338,6 +355,20 @@ mod tests {
         assert_eq!(metadata["creationTimestamp"], "{now.0}");
         assert_eq!(out[1].body["message"], "uid {uid@0/metadata/uid} in {ns}");
         assert_eq!(out[1].body["metadata"]["resourceVersion"], "{rv@1}");
+    }
+
+    #[test]
+    fn objects_with_made_up_names_are_listed_as_they_came() {
+        let object = |end: &str, n: u8| json!({"metadata": {"generateName": "gen-", "name": format!("gen-{end}")}, "n": n});
+        let listed = |ends: [&str; 2], order: [u8; 2]| {
+            let object = |n: u8| object(ends[usize::from(n)], n);
+            let list = json!({"items": [object(order[0]), object(order[1])]});
+            let transcript = Transcript { namespace: "d-1".into(), replies: vec![reply(object(0)), reply(object(1)), reply(list)] };
+            normalise(&Script::default(), &transcript)[2].body["items"][0]["n"].clone()
+        };
+        assert_eq!((listed(["bbbbb", "zzzzz"], [0, 1]), listed(["zzzzz", "bbbbb"], [1, 0])), (json!(0), json!(0)));
+        // That is no order of names.
+        assert_eq!(listed(["bbbbb", "zzzzz"], [1, 0]), json!(1));
     }
 
     #[test]
