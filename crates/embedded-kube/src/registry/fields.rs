@@ -36,26 +36,6 @@ pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, 
     }
     let versions = Served::of(registry, resource);
     apply::track_update_in(before, after, &options, resource.ty(), Some(&versions));
-    // To the real server a new built-in object replaces an empty struct, whose parts nobody owns.
-    if before.is_none()
-        && resource.custom.is_none()
-        && let Some(of) = gotypes::of(&resource.gvk())
-    {
-        let mut entries = after.metadata("managedFields").cloned().unwrap_or(Value::Null);
-        for entry in entries.as_array_mut().into_iter().flatten() {
-            if let Some(fields) = entry.get_mut("fieldsV1").and_then(Value::as_object_mut) {
-                forget(fields, &gotypes::zero(of), &after.0);
-            }
-        }
-        if let Some(list) = entries.as_array_mut() {
-            list.retain(|entry| entry["fieldsV1"].as_object().is_none_or(|fields| !fields.is_empty()));
-            if list.is_empty() {
-                after.metadata_mut().remove("managedFields");
-            } else {
-                after.metadata_mut().insert("managedFields".into(), entries);
-            }
-        }
-    }
 }
 
 fn manager_of(options: &WriteOptions) -> &str {
@@ -108,26 +88,10 @@ impl Versions for Served<'_> {
     fn reset_everywhere(&self) -> bool {
         self.resource.custom.is_none()
     }
-}
 
-/// Takes the parts of an empty struct out of a set of owned fields: maps and lists that were there, values that did not change.
-fn forget(fields: &mut Map<String, Value>, zero: &Map<String, Value>, now: &Map<String, Value>) {
-    for (name, empty) in zero {
-        let key = format!("f:{name}");
-        let Some(Value::Object(inner)) = fields.get_mut(&key) else { continue };
-        // An atomic map is owned as a whole and has no parts.
-        let had_parts = !inner.is_empty();
-        // A pointer to a struct points nowhere in an empty one.
-        if empty.is_object() || !now.get(name).is_some_and(Value::is_object) {
-            inner.remove(".");
-        }
-        if let (Value::Object(empty), Some(Value::Object(now))) = (empty, now.get(name)) {
-            forget(inner, empty, now);
-        }
-        let unchanged = now.get(name) == Some(empty);
-        if unchanged || (had_parts && inner.is_empty()) {
-            fields.remove(&key);
-        }
+    fn nothing(&self) -> Map<String, Value> {
+        let of = gotypes::of(&self.resource.gvk()).filter(|_| self.resource.custom.is_none());
+        of.map(gotypes::zero).unwrap_or_default()
     }
 }
 

@@ -91,7 +91,7 @@ pub fn apply_in(
             return Err(unreadable_live(live, &misfits));
         }
         let before = ApplyOptions { manager: BEFORE_FIRST_APPLY, ..*options };
-        record_update(&Map::new(), &live.0, &mut owners, &before, &views).map_err(|e| match &types::misfits(&live.0, ty)[..] {
+        record_update(&views.nothing(), &live.0, &mut owners, &before, &views).map_err(|e| match &types::misfits(&live.0, ty)[..] {
             [] => internal(config, "typed live object", &e),
             misfits => unreadable_live(live, misfits),
         })?;
@@ -155,9 +155,9 @@ pub fn track_update_in(
     if owners.is_empty() && before.is_some() {
         return;
     }
-    let empty = Map::new();
     let views = Views { version: options.api_version, ty: Ty::new(ty), versions };
-    let before = before.map_or(&empty, |b| &b.0);
+    let nothing = if before.is_none() { views.nothing() } else { Map::new() };
+    let before = before.map_or(&nothing, |b| &b.0);
     // What changes in an object that does not fit its type, or the version of a manager, nobody knows: it loses all its owners.
     let known = [&after.0, before].into_iter().all(|object| views.ty.is_built_in() || types::misfits(object, views.ty).is_empty());
     if known && record_update(before, &after.0, &mut owners, options, &views).is_ok() {

@@ -15,6 +15,11 @@ pub trait Versions {
     fn reset_everywhere(&self) -> bool {
         true
     }
+
+    /// What a new object takes the place of: an empty struct of Go has parts, too, which nobody set.
+    fn nothing(&self) -> Map<String, Value> {
+        Map::new()
+    }
 }
 
 /// One object or another of a kind, as the managers of every version see it.
@@ -30,6 +35,10 @@ pub(super) struct Views<'a> {
 type View<'a> = (Map<String, Value>, Ty<'a>);
 
 impl<'a> Views<'a> {
+    pub(super) fn nothing(&self) -> Map<String, Value> {
+        self.versions.map(Versions::nothing).unwrap_or_default()
+    }
+
     /// The object, which is of the version `from`, in the version `to`. None when there is no such version.
     ///
     /// The error says what of the object does not fit its type in that version.
