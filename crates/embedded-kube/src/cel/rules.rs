@@ -9,7 +9,7 @@ use super::value::Value;
 use super::{COST_TEXT, Env, EvalError, Program, Vars};
 use crate::strategy::{definition_path, rule_as_json};
 use crate::structural::problem::Problem;
-use crate::structural::validate::old_item;
+use crate::structural::validate::{is_unchanged, old_item};
 use crate::structural::{Node, Rule, gofmt};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -118,7 +118,7 @@ impl Compiled {
         if spot.value.is_null() || budget.0 < 0 {
             return;
         }
-        let unchanged = spot.ratchet && spot.old.map_or(spot.unchanged, |old| old == spot.value);
+        let unchanged = spot.ratchet && spot.old.map_or(spot.unchanged, |old| is_unchanged(node, old, spot.value));
         self.run(node, path, Here { unchanged, ..spot }, budget, found);
         match spot.value {
             Json::Object(map) => {

@@ -96,7 +96,7 @@ fn problem(found: Found, prefix: &str) -> Problem {
 /// A value that has an own place: unchanged, it is not complained about.
 fn outer(node: &Node, value: &Value, old: Option<&Value>, path: &str, depth: usize) -> Outcome {
     let outcome = inner(node, value, old, path, depth);
-    if !outcome.is_valid() && old.is_some_and(|old| old == value) {
+    if !outcome.is_valid() && old.is_some_and(|old| is_unchanged(node, old, value)) {
         return Outcome { errors: Vec::new(), matches: outcome.matches };
     }
     outcome
@@ -347,12 +347,32 @@ fn multiple(out: &mut Outcome, step: f64, (f, whole): (f64, Option<i64>), path: 
     }
 }
 
+/// Whether a value is what it was, to who compares its parts with those that they come from: elements without keys come from none.
+pub fn is_unchanged(node: &Node, old: &Value, new: &Value) -> bool {
+    match (old, new) {
+        (Value::Array(before), Value::Array(list)) if node.list_type.as_deref() == Some("map") => {
+            let Some(items) = &node.items else { return false };
+            let same = |item| old_item(node, Some(old), item).is_some_and(|before| is_unchanged(items, before, item));
+            before.len() == list.len() && list.iter().all(same)
+        }
+        (Value::Object(before), Value::Object(map)) => {
+            let same = |(key, item): (&String, &Value)| {
+                before.get(key).zip(node.field(key)).is_some_and(|(before, of)| is_unchanged(of, before, item))
+            };
+            before.len() == map.len() && map.iter().all(same)
+        }
+        _ => old == new,
+    }
+}
+
 /// The earlier state of an element: lists with keys are matched by key, others not at all.
 pub fn old_item<'a>(node: &Node, old: Option<&'a Value>, item: &Value) -> Option<&'a Value> {
     if node.list_type.as_deref() != Some("map") {
         return None;
     }
-    let same = |other: &&Value| node.list_map_keys.iter().all(|key| other.get(key) == item.get(key));
+    // Without one of its keys, or with one that is no scalar, an element is like no other.
+    let key_of = |key| item.get(key).filter(|value| value.is_string() || value.is_number() || value.is_boolean());
+    let same = |other: &&Value| node.list_map_keys.iter().all(|key| key_of(key).is_some_and(|value| other.get(key) == Some(value)));
     old?.as_array()?.iter().filter(|o| o.is_object() && item.is_object()).find(same)
 }
 

@@ -172,7 +172,8 @@ fn refusal(request: &Request<'_>, objects: Objects<'_>, why: &str) -> Status {
 
 /// A refusal in the words of the API server.
 fn forbidden(resource: &Resource, object: &Object, why: &str) -> Status {
-    let name = if object.name().is_empty() { object.generate_name() } else { object.name() };
+    // What is refused before it has a name is called by what its name begins with.
+    let name = [object.name(), object.generate_name()].into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown");
     Status::forbidden(&resource.group, &resource.resource, name, why)
 }
 

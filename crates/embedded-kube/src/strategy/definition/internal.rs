@@ -132,7 +132,7 @@ pub fn schema(value: &Value) -> String {
     format!("{{{}}}", parts.join(","))
 }
 
-fn schemas(value: &Value) -> String {
+pub fn schemas(value: &Value) -> String {
     match value.as_array() {
         Some(list) => format!("[{}]", list.iter().map(schema).collect::<Vec<_>>().join(",")),
         None => "null".into(),

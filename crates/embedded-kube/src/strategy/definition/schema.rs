@@ -275,9 +275,9 @@ fn keyed_list(schema: &Value, keys: &[Value], path: &str, problems: &mut Problem
             problems.push(Problem::required(&at("items"), "must have a schema if x-kubernetes-list-type is map"));
             return;
         }
-        Some(list) if list.is_array() => {
+        Some(list) if !list.is_object() => {
             let detail = "must only have a single schema if x-kubernetes-list-type is map";
-            let text = format!("Invalid value: {{\"Schema\":null,\"JSONSchemas\":{}}}: {detail}", schemas(list));
+            let text = format!("Invalid value: {{\"Schema\":null,\"JSONSchemas\":{}}}: {detail}", internal::schemas(list));
             problems.push(Problem { reason: "FieldValueInvalid", path: at("items"), text });
             return;
         }
@@ -307,11 +307,6 @@ fn keyed_list(schema: &Value, keys: &[Value], path: &str, problems: &mut Problem
             problems.push(Problem::invalid(&at("x-kubernetes-list-map-keys"), &all, "must not contain duplicate entries"));
         }
     }
-}
-
-fn schemas(list: &Value) -> String {
-    let parts: Vec<String> = list.as_array().map(|l| l.iter().map(internal::schema).collect()).unwrap_or_default();
-    format!("[{}]", parts.join(","))
 }
 
 fn required_keys(list_type: &str, items: &Value, keys: &[Value], path: &str, problems: &mut Problems) {
