@@ -61,7 +61,7 @@ pub fn resources() -> Vec<Arc<Resource>> {
             storage_version: storage(storage_group, r.resource),
             storage_group: storage_group.to_owned(),
             custom: None,
-            stored_as: None,
+            customs: Arc::default(),
             unserved: Arc::default(),
             generation: WITH_GENERATION.contains(&table.as_str()),
             table,

@@ -6,6 +6,7 @@ use super::{Resource, Subresource};
 use crate::cel::rules::Compiled;
 use crate::structural::Node;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::schema::{self, Schema};
@@ -93,12 +94,11 @@ pub fn resources(definition: &Object) -> Vec<Resource> {
         let made = custom(version, deprecation(spec, &kind, version), conversion.clone());
         Arc::new(Custom { changed: definition.generation() > 1, ..made })
     };
-    let stored_as = versions.iter().find(|v| v["storage"] == true).map(read);
-    let of = |version: &Value| match &stored_as {
-        Some(stored) if version["storage"] == true => stored.clone(),
-        _ => read(version),
+    let customs: Arc<BTreeMap<String, Arc<Custom>>> = Arc::new(versions.iter().map(|v| (text(v, "name"), read(v))).collect());
+    let one = |version: &Value| {
+        let custom = customs.get(version["name"].as_str().unwrap_or("")).cloned();
+        Resource { custom, customs: customs.clone(), ..resource(spec, names, version, &storage) }
     };
-    let one = |version: &Value| Resource { stored_as: stored_as.clone(), ..resource(spec, names, version, &storage, of(version)) };
     let unserved: Arc<[Resource]> = versions.iter().filter(|v| v["served"] != true).map(one).collect();
     let mut list: Vec<Resource> = served.into_iter().map(|version| Resource { unserved: unserved.clone(), ..one(version) }).collect();
     if deleting {
@@ -107,7 +107,7 @@ pub fn resources(definition: &Object) -> Vec<Resource> {
     list
 }
 
-fn resource(spec: &Value, names: &Value, version: &Value, storage: &str, custom: Arc<Custom>) -> Resource {
+fn resource(spec: &Value, names: &Value, version: &Value, storage: &str) -> Resource {
     let kind = text(names, "kind");
     let or = |value: String, default: String| if value.is_empty() { default } else { value };
     let group = text(spec, "group");
@@ -125,8 +125,8 @@ fn resource(spec: &Value, names: &Value, version: &Value, storage: &str, custom:
         categories: words(names.get("categories")),
         storage_group: group.clone(),
         storage_version: storage.to_owned(),
-        custom: Some(custom),
-        stored_as: None,
+        custom: None,
+        customs: Arc::default(),
         unserved: Arc::default(),
         generation: true,
         version: name,

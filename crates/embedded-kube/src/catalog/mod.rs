@@ -7,10 +7,10 @@ pub mod crd;
 
 use crate::registry::Stored;
 use crd::Custom;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 use tiphys_apimachinery::schema::{self, TypeRef};
-use tiphys_apimachinery::{Gvk, Gvr, gvk::join_api_version};
+use tiphys_apimachinery::{Gvk, Gvr, Object, gvk::join_api_version};
 
 /// Where the definitions of custom resources are kept.
 pub const CRD_TABLE: &str = "apiextensions.k8s.io/customresourcedefinitions";
@@ -47,8 +47,8 @@ pub struct Resource {
     pub storage_version: String,
     /// What the definition says, for custom resources.
     pub custom: Option<Arc<Custom>>,
-    /// The same of the version that objects are kept in.
-    pub stored_as: Option<Arc<Custom>>,
+    /// The same of all versions that the definition has, by name.
+    customs: Arc<BTreeMap<String, Arc<Custom>>>,
     /// The versions that a definition has and that are not served: objects and managers of them are still known.
     pub unserved: Arc<[Resource]>,
     generation: bool,
@@ -74,6 +74,17 @@ impl Resource {
     /// Whether its objects are kept as they are served.
     pub fn is_storage(&self) -> bool {
         self.version == self.storage_version && self.group == self.storage_group
+    }
+
+    /// What the definition says of the version that objects are kept in.
+    pub fn stored_as(&self) -> Option<&Custom> {
+        self.customs.get(&self.storage_version).map(|custom| &**custom)
+    }
+
+    /// What the definition says of the version of an object of this kind.
+    pub fn written_as(&self, object: &Object) -> Option<&Custom> {
+        let gvk = object.gvk();
+        self.customs.get(&gvk.version).filter(|_| gvk.group == self.group).map(|custom| &**custom)
     }
 
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {

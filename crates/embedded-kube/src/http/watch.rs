@@ -3,8 +3,7 @@
 use super::negotiate::{self, Form};
 use super::selectors::Filter;
 use super::{Call, object, table};
-use crate::catalog::crd::Custom;
-use crate::catalog::{Catalog, Resource};
+use crate::catalog::Resource;
 use crate::registry::{Change, EventType, Registry, Stored, convert};
 use crate::status::Status;
 use axum::body::Body;
@@ -19,7 +18,6 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tiphys_apimachinery::Object;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
@@ -31,8 +29,6 @@ const CHUNK: usize = 64 * 1024;
 struct Printer {
     registry: Registry,
     resource: Arc<Resource>,
-    /// What was served when the watch began.
-    catalog: Arc<Catalog>,
     /// Something came that the definition of that time does not know: nothing is seen any more.
     blind: bool,
     filter: Filter,
@@ -68,8 +64,7 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let include = table::Include::from_query(call.query.get("includeObject"));
     let beta = negotiate::is_beta(&call.parts.headers);
     let (registry, resource) = (call.registry().clone(), call.resource.clone());
-    let catalog = registry.catalog();
-    let mut printer = Printer { beta, registry, resource, catalog, blind: false, filter, form, include, headed: false };
+    let mut printer = Printer { beta, registry, resource, blind: false, filter, form, include, headed: false };
     let asked = call.query.get("resourceVersion").unwrap_or("");
     let after = match asked {
         "" | "0" => None,
@@ -209,7 +204,7 @@ impl Printer {
     fn change(&mut self, change: &Change) -> Option<Bytes> {
         let old_definition = self.has_new_definition();
         if old_definition && !self.converts() {
-            self.blind |= self.written_by(&change.stored.object()).is_none();
+            self.blind |= self.resource.written_as(&change.stored.object()).is_none();
             if self.blind {
                 return None;
             }
@@ -241,19 +236,10 @@ impl Printer {
         self.resource.custom.as_ref().is_some_and(|custom| custom.conversion.is_some())
     }
 
-    /// The version that an object is of, in the definition that the watch began with.
-    fn written_by(&self, object: &Object) -> Option<&Custom> {
-        match object.api_version() {
-            version if version == self.resource.api_version() => self.resource.custom.as_deref(),
-            version if version == self.resource.storage_api_version() => self.resource.stored_as.as_deref(),
-            _ => self.catalog.kind(&object.gvk())?.custom.as_deref(),
-        }
-    }
-
     /// The object by the definition that the watch began with. None when that one does not know its version.
     fn by_old_definition(&self, stored: &Stored) -> Option<Arc<Stored>> {
         let mut object = (*stored.object()).clone();
-        if let Some(node) = self.written_by(&object)?.node.as_ref() {
+        if let Some(node) = self.resource.written_as(&object)?.node.as_ref() {
             convert::fit(&mut object, node, true);
         }
         if object.api_version() != self.resource.api_version() {

@@ -24,7 +24,7 @@ impl Registry {
         let bare = match webhook(resource) {
             Some(conversion) => {
                 self.review(conversion, &resource.storage_api_version(), std::slice::from_mut(object))?;
-                let node = resource.stored_as.as_ref().and_then(|custom| custom.node.as_ref());
+                let node = resource.stored_as().and_then(|custom| custom.node.as_ref());
                 node.and_then(|node| convert::fit(object, node, true))
             }
             None => convert::as_stored(resource, object),

@@ -5,7 +5,7 @@
 //! have two forms.
 
 use super::autoscaler;
-use crate::catalog::{CRD_TABLE, Resource, crd::Custom};
+use crate::catalog::{CRD_TABLE, Resource};
 use crate::gotypes;
 use crate::structural::{Node, shape};
 use serde_json::Value;
@@ -15,9 +15,13 @@ use tiphys_apimachinery::Object;
 /// not hold, gives the object without them.
 pub fn to_storage(resource: &Resource, object: &mut Object) -> Option<Object> {
     let mut bare = None;
-    if !resource.is_storage() {
+    if resource.is_storage() {
+        if let Some(node) = resource.stored_as().and_then(|custom| custom.node.as_ref()) {
+            bare = read_back(object, node);
+        }
+    } else {
         object.0.insert("apiVersion".into(), resource.storage_api_version().into());
-        if let Some(node) = resource.stored_as.as_ref().and_then(|custom| custom.node.as_ref()) {
+        if let Some(node) = resource.stored_as().and_then(|custom| custom.node.as_ref()) {
             bare = fit(object, node, true);
         }
         if resource.is("events.k8s.io", "events") {
@@ -46,7 +50,7 @@ pub fn as_stored(resource: &Resource, object: &mut Object) -> Option<Object> {
 /// Makes a stored object one of the resource's version, by the schemas as they are now.
 pub fn from_storage(resource: &Resource, object: &mut Object) {
     if is_older(resource)
-        && let Some(node) = written_as(resource, object).and_then(|custom| custom.node.as_ref())
+        && let Some(node) = resource.written_as(object).and_then(|custom| custom.node.as_ref())
     {
         fit(object, node, true);
     }
@@ -70,15 +74,6 @@ pub fn is_older(resource: &Resource) -> bool {
     resource.custom.as_ref().is_some_and(|custom| custom.changed)
 }
 
-/// The version that a stored object is of, as far as it is still told of.
-fn written_as<'r>(resource: &'r Resource, object: &Object) -> Option<&'r Custom> {
-    match object.api_version() {
-        version if version == resource.api_version() => resource.custom.as_deref(),
-        version if version == resource.storage_api_version() => resource.stored_as.as_deref(),
-        _ => None,
-    }
-}
-
 /// The same object for a manager of fields, which sees what the schemas would take away.
 pub fn rename_version(to: &Resource, object: &mut Object) {
     object.0.insert("apiVersion".into(), to.api_version().into());
@@ -86,6 +81,7 @@ pub fn rename_version(to: &Resource, object: &mut Object) {
 
 /// Makes a custom object one of a schema. Defaults come when it is read from the store; if it gets any, gives it without them.
 pub fn fit(object: &mut Object, node: &Node, with_defaults: bool) -> Option<Object> {
+    object.metadata_mut().retain(|_, value| !is_nothing(value));
     let mut value = std::mem::take(object).into_value();
     shape::prune(&mut value, node);
     shape::drop_nulls(&mut value, Some(node));
@@ -98,6 +94,40 @@ pub fn fit(object: &mut Object, node: &Node, with_defaults: bool) -> Option<Obje
         object.0 = map;
     }
     bare
+}
+
+/// Reads an object back that is kept as it is, with the nulls and empty metadata that somebody applied. If that is not all of it, gives
+/// what is kept.
+fn read_back(object: &mut Object, node: &Node) -> Option<Object> {
+    if !object.0.iter().any(|(key, value)| if key == "metadata" { holds_nothing(value) } else { holds_null(value) }) {
+        return None;
+    }
+    let kept = object.clone();
+    fit(object, node, true);
+    (kept != *object).then_some(kept)
+}
+
+fn holds_nothing(metadata: &Value) -> bool {
+    metadata.as_object().is_some_and(|map| map.values().any(is_nothing))
+}
+
+/// What Go leaves out of metadata.
+pub fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
+fn holds_null(value: &Value) -> bool {
+    match value {
+        Value::Array(list) => list.iter().any(holds_null),
+        Value::Object(map) => map.values().any(holds_null),
+        other => other.is_null(),
+    }
 }
 
 /// Fields of core events and their names in `events.k8s.io`.

@@ -122,9 +122,8 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
         let base: String = object.generate_name().chars().take(58).collect();
         format!("{base}{}", random_suffix())
     });
+    drop_empty(resource, object);
     let metadata = object.metadata_mut();
-    metadata.retain(|_, value| !value.is_null());
-    drop_empty(metadata);
     if let Some(name) = generated {
         metadata.insert("name".into(), name.into());
     }
@@ -138,18 +137,13 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
     }
 }
 
-/// Empty maps and lists of `metadata` are not kept.
-fn drop_empty(metadata: &mut serde_json::Map<String, Value>) {
-    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
-        let empty = match metadata.get(field) {
-            Some(Value::Object(map)) => map.is_empty(),
-            Some(Value::Array(list)) => list.is_empty(),
-            Some(Value::Null) => true,
-            _ => false,
-        };
-        if empty {
-            metadata.remove(field);
-        }
+/// Empty maps and lists of `metadata` are not kept, except that those which are applied to a custom object are, although nobody sees them.
+fn drop_empty(resource: &Resource, object: &mut Object) {
+    const EMPTY: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
+    if resource.custom.is_none() {
+        object
+            .metadata_mut()
+            .retain(|key, value| !(value.is_null() || (EMPTY.contains(&key.as_str()) && super::convert::is_nothing(value))));
     }
 }
 
@@ -281,8 +275,7 @@ pub fn prepare_update(resource: &Resource, old: &Object, new: &mut Object, part:
     if resource.custom.is_some() {
         set_or_remove(metadata, "generateName", old.metadata("generateName").cloned());
     }
-    metadata.retain(|_, value| !value.is_null());
-    drop_empty(metadata);
+    drop_empty(resource, new);
     Ok(())
 }
 

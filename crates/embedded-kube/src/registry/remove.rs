@@ -51,7 +51,7 @@ impl Registry {
                 let stored = Arc::new(Stored::new(&object, revision));
                 return Ok(Deleted { object, stored, revision: 0, removed, warnings });
             }
-            if options.dry_run || (!removed && new == *old && current.bare.is_some() == bare.is_some()) {
+            if options.dry_run || (!removed && new == *old && current.is_as_bare(bare.as_ref())) {
                 return Ok(Deleted { object: old, stored: current, revision: 0, removed, warnings });
             }
             let (object, stored) = if removed {

@@ -47,6 +47,15 @@ impl Stored {
         Ok(Self { meta: Meta::of(&object, revision), bytes, bare: None, parsed: Mutex::new(Weak::new()) })
     }
 
+    /// Whether a real server's store holds this of it; none where it holds all.
+    pub fn is_as_bare(&self, bare: Option<&Object>) -> bool {
+        match (&self.bare, bare) {
+            (None, None) => true,
+            (Some(kept), Some(bare)) => serde_json::from_slice::<Object>(kept).is_ok_and(|kept| kept == *bare),
+            _ => false,
+        }
+    }
+
     pub fn object(&self) -> Arc<Object> {
         let mut slot = self.parsed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(object) = slot.upgrade() {

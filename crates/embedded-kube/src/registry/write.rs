@@ -280,6 +280,10 @@ impl Registry {
             }
             let mut warnings = strategy::read_fields(&resource, &mut new, &reading)
                 .map_err(|unreadable| patches::unreadable(&resource.gvk(), resource.custom.is_none(), patch, &old, &result, &unreadable))?;
+            if applied && resource.custom.is_some() && fields::same_but_managers(&old, &result) {
+                // What applies nothing new is not read again, and so gets no defaults.
+                new = result;
+            }
             meta::check_patched_identity(&resource, &old, &mut new).map_err(|status| status.warned(&warnings))?;
             if !new.uid().is_empty() && new.uid() != old.uid() {
                 let cause = Cause::invalid("metadata.uid", &new.uid().into(), "field is immutable");
@@ -404,7 +408,6 @@ impl Registry {
         if part != Part::Status {
             meta::bump_generation(resource, old, &mut new, emptied);
         }
-        let gone = meta::is_finished(resource, &new);
         let tracks = || {
             fields::sets_managers(old, &new)
                 || fields::may_change_managers(resource, old)
@@ -418,38 +421,44 @@ impl Registry {
         } else if !applied {
             fields::copy_managers(old, &mut new);
         }
-        let bare = self.as_stored(resource, &mut new)?;
+        self.keep(resource, current, new, options.dry_run).map(|written| Written { warnings, ..written })
+    }
+
+    /// Puts an object in the place of the current one if that changes something, or takes it away with its last finalizer.
+    fn keep(&self, resource: &Arc<Resource>, current: &Arc<Stored>, mut new: Object, dry_run: bool) -> Result<Written, Refused> {
+        // What goes is answered as it is at hand, not as it would be kept.
+        let last = meta::is_finished(resource, &new).then(|| new.clone());
+        let mut bare = self.as_stored(resource, &mut new)?;
         // A later time alone is no change, nor is an empty list where nothing was kept.
         if fields::same_but_times(&current.object(), &new) {
-            fields::copy_managers(&current.object(), &mut new);
+            bare.iter_mut().chain([&mut new]).for_each(|object| fields::copy_managers(&current.object(), object));
         }
-        if new == *current.object() && current.bare.is_some() == bare.is_some() && !gone {
-            return Ok(Written { object: current.object(), stored: current.clone(), revision: 0, created: false, warnings });
+        if new == *current.object() && current.is_as_bare(bare.as_ref()) && last.is_none() {
+            return Ok(Written { object: current.object(), stored: current.clone(), revision: 0, created: false, warnings: Vec::new() });
         }
         let storage = self.storage_resource(resource);
         let mut state = self.lock();
-        let unchanged = state.get(&resource.table, old.namespace(), old.name()).is_some_and(|now| Arc::ptr_eq(now, current));
+        let unchanged =
+            state.get(&resource.table, &current.meta.namespace, &current.meta.name).is_some_and(|now| Arc::ptr_eq(now, current));
         if !unchanged {
             return Err(Refused::Race);
         }
-        if options.dry_run {
+        if dry_run {
             drop(state);
-            return Ok(Written { warnings, ..not_written(new, false) });
+            return Ok(not_written(last.unwrap_or(new), false));
         }
-        if gone {
-            // What is gone with its last finalizer is shown with the revision that it had.
-            let shown = not_written(new.clone(), false);
-            // Nor was it written before it went.
+        if let Some(last) = last {
+            // What is gone with its last finalizer is shown with the revision that it had. Nor was it written before it went.
             let (object, stored) = state.remove(&storage, (*current.object()).clone());
             drop(state);
             self.after_write(&storage, &object, true);
-            return Ok(Written { revision: stored.meta.revision, warnings, ..shown });
+            return Ok(Written { revision: stored.meta.revision, ..not_written(last, false) });
         }
         let (object, stored) = state.put_completed(&storage, new, bare);
         drop(state);
         self.after_write(&storage, &object, false);
         let revision = stored.meta.revision;
-        Ok(Written { object, stored, revision, created: false, warnings })
+        Ok(Written { object, stored, revision, created: false, warnings: Vec::new() })
     }
 }
 

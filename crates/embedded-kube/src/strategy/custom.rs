@@ -2,7 +2,7 @@
 
 use crate::catalog::{Resource, crd::Custom};
 use crate::cel::rules::Budget;
-use crate::registry::Part;
+use crate::registry::{Part, convert};
 use crate::status::Cause;
 use crate::structural::problem::Problem;
 use crate::structural::{Node, embedded, gofmt, lists, shape, validate};
@@ -21,10 +21,17 @@ const NOT_CHECKED: &str =
 pub fn read((custom, kind, is_storage): (&Custom, &str, bool), value: &mut Value, keep_nulls: bool) -> Result<Vec<String>, String> {
     let mut unknown = Vec::new();
     if let Some(metadata) = value.get_mut("metadata") {
+        let mut nothing = serde_json::Map::new();
         if keep_nulls {
             drop_malformed(metadata, is_storage);
+            nothing = metadata.as_object().cloned().unwrap_or_default();
+            nothing.retain(|_, value| convert::is_nothing(value));
         }
         unknown.extend(read_metadata(metadata, "metadata")?);
+        if let Some(metadata) = metadata.as_object_mut() {
+            nothing.retain(|key, _| !metadata.contains_key(key));
+            metadata.extend(nothing);
+        }
     }
     // Of what is of another kind nobody says what it should look like.
     if let Some(node) = custom.node.as_ref().filter(|_| value["kind"] == kind) {
