@@ -1,6 +1,9 @@
 //! The fleet: N Applications of one ConfigMap each, from their creation until all are Synced and Healthy and their objects live.
 
-use super::{FleetArgs, Output, process};
+use super::{
+    FleetArgs, Output,
+    subject::{Subject, times},
+};
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 use std::{
@@ -19,6 +22,7 @@ const POLL: Duration = Duration::from_millis(200);
 
 /// What one run cost.
 struct Figures {
+    name: String,
     apps: usize,
     cluster: &'static str,
     created_seconds: f64,
@@ -39,9 +43,13 @@ pub fn run(root: &Path, args: &FleetArgs) -> anyhow::Result<()> {
     // The kubeconfig of an ephemeral API server lies in a folder that only the program knows until it prints it.
     let options = Options { program, ephemeral: true, kubeconfig, ..Options::default() };
     let (tiphys, kube) = Tiphys::ready(&options);
-    let figures = measure(args, &tiphys, &kube, &repo, cluster)?;
+    let mut ours = None;
+    for subject in Subject::all(&tiphys, kube, &args.beside)? {
+        let figures = measure(args, &subject, &repo, if ours.is_some() { "real" } else { cluster })?;
+        show(&figures, ours.as_ref(), args.output);
+        ours.get_or_insert(figures);
+    }
     tiphys.interrupt();
-    show(&figures, args.output);
     Ok(())
 }
 
@@ -64,21 +72,21 @@ pub(super) fn config_map(number: usize) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: cm-{number:04}\ndata:\n  settings: |\n{text}")
 }
 
-fn measure(args: &FleetArgs, tiphys: &Tiphys, kube: &Api, repo: &Repo, cluster: &'static str) -> anyhow::Result<Figures> {
+fn measure(args: &FleetArgs, subject: &Subject, repo: &Repo, cluster: &'static str) -> anyhow::Result<Figures> {
+    let (kube, url) = (&subject.kube, repo.url());
     kube.namespace(NAMESPACE);
-    let (id, url) = (tiphys.id(), repo.url());
-    let idle_mebibytes = process::peak_mebibytes(id)?;
-    let (cpu, start) = (process::cpu_seconds(id)?, Instant::now());
+    let idle_mebibytes = subject.peak_mebibytes()?;
+    let (cpu, start) = (subject.cpu_seconds()?, Instant::now());
     each_of(args.apps, |i| create(kube, i, &url, &json!({"limit": 5})))?;
     let created_seconds = start.elapsed().as_secs_f64();
     all_well(kube, args.apps, Duration::from_secs(args.timeout))?;
     let wall_seconds = start.elapsed().as_secs_f64();
-    let cpu_seconds = process::cpu_seconds(id)? - cpu;
+    let cpu_seconds = subject.cpu_seconds()? - cpu;
     let objects = items(kube, &namespaced("v1", NAMESPACE, "configmaps"))?;
     let objects_live = objects.iter().filter(|o| o["metadata"]["name"].as_str().is_some_and(|n| n.starts_with("cm-"))).count();
     ensure!(objects_live == args.apps, "{objects_live} ConfigMaps are live, not {}", args.apps);
-    let peak_mebibytes = process::peak_mebibytes(id)?;
-    Ok(Figures { apps: args.apps, cluster, created_seconds, wall_seconds, cpu_seconds, idle_mebibytes, peak_mebibytes, objects_live })
+    let (name, peak_mebibytes) = (subject.name.clone(), subject.peak_mebibytes()?);
+    Ok(Figures { name, apps: args.apps, cluster, created_seconds, wall_seconds, cpu_seconds, idle_mebibytes, peak_mebibytes, objects_live })
 }
 
 /// Does something for each of the Applications, over several connections.
@@ -142,24 +150,28 @@ pub(super) fn is_well(app: &Value) -> bool {
     app["status"]["sync"]["status"] == "Synced" && app["status"]["health"]["status"] == "Healthy" && *state == "Succeeded"
 }
 
-fn show(figures: &Figures, output: Output) {
-    let Figures { apps, cluster, created_seconds, wall_seconds, cpu_seconds, idle_mebibytes, peak_mebibytes, objects_live } = figures;
+/// `ours`: what Tiphys needed for the same, when the figures are another's.
+fn show(figures: &Figures, ours: Option<&Figures>, output: Output) {
+    let Figures { name, apps, cluster, created_seconds, wall_seconds, cpu_seconds, idle_mebibytes, peak_mebibytes, objects_live } = figures;
     let each = |total: f64| total / f64::from(u32::try_from(*apps).unwrap_or(u32::MAX)).max(1.0);
     let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
     if output == Output::Json {
         let json = json!({
-            "apps": apps, "cluster": cluster, "objects_live": objects_live, "created_s": rounded(*created_seconds), "wall_s": rounded(*wall_seconds),
-            "cpu_s": rounded(*cpu_seconds), "cpu_ms_per_app": rounded(each(cpu_seconds * 1000.0)), "idle_mib": rounded(*idle_mebibytes), "peak_mib": rounded(*peak_mebibytes)
+            "name": name, "apps": apps, "cluster": cluster, "objects_live": objects_live, "created_s": rounded(*created_seconds),
+            "wall_s": rounded(*wall_seconds), "cpu_s": rounded(*cpu_seconds), "cpu_ms_per_app": rounded(each(cpu_seconds * 1000.0)),
+            "idle_mib": rounded(*idle_mebibytes), "peak_mib": rounded(*peak_mebibytes)
         });
         println!("{json}");
         return;
     }
-    println!("fleet of {apps} Applications, {cluster} API server: all Synced and Healthy, {objects_live} ConfigMaps live");
-    println!("  wall        {wall_seconds:8.2} s   (created after {created_seconds:.2} s)");
+    let ratio = |of: fn(&Figures) -> f64| ours.map(|o| format!(", {} ours", times(of(o), of(figures)))).unwrap_or_default();
+    println!("{name}: fleet of {apps} Applications, {cluster} API server: all Synced and Healthy, {objects_live} ConfigMaps live");
+    println!("  wall        {wall_seconds:8.2} s   (created after {created_seconds:.2} s{})", ratio(|f| f.wall_seconds));
     println!(
-        "  CPU         {cpu_seconds:8.2} s   ({:.1} ms each{})",
+        "  CPU         {cpu_seconds:8.2} s   ({:.1} ms each{}{})",
         each(cpu_seconds * 1000.0),
-        if *cluster == "embedded" { ", the embedded API server included" } else { "" }
+        if *cluster == "embedded" { ", the embedded API server included" } else { "" },
+        ratio(|f| f.cpu_seconds)
     );
-    println!("  memory      {peak_mebibytes:8.1} MiB at the peak ({idle_mebibytes:.1} MiB before)");
+    println!("  memory      {peak_mebibytes:8.1} MiB at the peak ({idle_mebibytes:.1} MiB before{})", ratio(|f| f.peak_mebibytes));
 }

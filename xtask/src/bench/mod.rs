@@ -8,6 +8,7 @@ mod kube;
 mod process;
 mod soak;
 mod storm;
+mod subject;
 
 use clap::{Args, Subcommand, ValueEnum, builder::TypedValueParser};
 use std::path::{Path, PathBuf};
@@ -104,6 +105,9 @@ pub struct StormArgs {
     /// The program [default: target/release/tiphys]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    /// Another controller that already runs on a cluster of its own, measured in the same run; may be given again
+    #[arg(long, value_name = "NAME=KUBECONFIG:ID[,ID…]")]
+    beside: Vec<subject::Beside>,
     /// How long to wait for each step, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     timeout: u64,
@@ -162,6 +166,9 @@ pub struct FleetArgs {
     /// The program [default: target/release/tiphys]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    /// Another controller that already runs on a cluster of its own, measured in the same run; may be given again
+    #[arg(long, value_name = "NAME=KUBECONFIG:ID[,ID…]")]
+    beside: Vec<subject::Beside>,
     /// How long to wait for the fleet, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     timeout: u64,

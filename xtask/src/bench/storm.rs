@@ -1,7 +1,10 @@
 //! The storm: one commit that changes one of many Applications of a repository, and every one of them is told to look.
 
-use super::{Output, StormArgs, fleet, process};
-use anyhow::{bail, ensure};
+use super::{
+    Output, StormArgs, fleet,
+    subject::{Subject, times},
+};
+use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 use std::{
     path::Path,
@@ -13,9 +16,7 @@ use tiphys_testkit::{Api, ControlPlane, Options, Repo, Tiphys, apps_path};
 /// The Application that the commit changes.
 const CHANGED: usize = 7;
 const POLL: Duration = Duration::from_millis(20);
-/// The genuine system, measured on another day with 300 Applications (reference, not in the same run): wall and CPU seconds.
-const REFERENCE: (f64, f64) = (10.6, 9.7);
-
+#[derive(Clone, Copy)]
 struct Figures {
     /// Until the changed object is live.
     changed: f64,
@@ -30,29 +31,41 @@ pub fn run(root: &Path, args: &StormArgs) -> anyhow::Result<()> {
     let kubeconfig = args.kubeconfig.clone().or_else(|| control_plane.as_ref().map(|c| c.kubeconfig.clone()));
     let repo = fleet::repository(args.apps);
     let (tiphys, kube) = Tiphys::ready(&Options { program, ephemeral: true, kubeconfig, ..Options::default() });
-    kube.namespace(fleet::NAMESPACE);
     let url = repo.url();
-    fleet::each_of(args.apps, |number| fleet::create(&kube, number, &url, &json!({"limit": 5})))?;
-    fleet::all_well(&kube, args.apps, Duration::from_secs(args.timeout))?;
-    let mut measured = Vec::new();
+    let subjects = Subject::all(&tiphys, kube, &args.beside)?;
+    for Subject { kube, .. } in &subjects {
+        kube.namespace(fleet::NAMESPACE);
+        fleet::each_of(args.apps, |number| fleet::create(kube, number, &url, &json!({"limit": 5})))?;
+        fleet::all_well(kube, args.apps, Duration::from_secs(args.timeout))?;
+    }
+    let mut measured = vec![Vec::new(); subjects.len()];
     for round in 0..args.rounds {
-        // What the last sync left to do is done.
-        thread::sleep(Duration::from_secs(3));
-        measured.push(storm(&kube, &tiphys, &repo, args, round)?);
+        for (index, subject) in subjects.iter().enumerate() {
+            // What the last sync left to do is done.
+            thread::sleep(Duration::from_secs(3));
+            let commit = round * subjects.len() + index;
+            measured[index].push(storm(subject, &repo, args, commit).with_context(|| subject.name.clone())?);
+        }
     }
     tiphys.interrupt();
-    measured.sort_by(|a, b| a.cpu.total_cmp(&b.cpu));
-    show(args, &measured[measured.len() / 2]);
+    let medians: Vec<_> = measured.into_iter().map(median).collect();
+    show(args, &subjects, &medians);
     Ok(())
 }
 
-fn storm(kube: &Api, tiphys: &Tiphys, repo: &Repo, args: &StormArgs, round: usize) -> anyhow::Result<Figures> {
-    let text = fleet::config_map(CHANGED).replace("settings: |\n", &format!("settings: |\n    round = {round}\n"));
+fn median(mut rounds: Vec<Figures>) -> Figures {
+    rounds.sort_by(|a, b| a.cpu.total_cmp(&b.cpu));
+    rounds[rounds.len() / 2]
+}
+
+fn storm(subject: &Subject, repo: &Repo, args: &StormArgs, commit: usize) -> anyhow::Result<Figures> {
+    let kube = &subject.kube;
+    let text = fleet::config_map(CHANGED).replace("settings: |\n", &format!("settings: |\n    commit = {commit}\n"));
     let sha = repo.commit(&[(&format!("fleet/app-{CHANGED:04}/cm.yaml"), &text)], &[]);
-    let (cpu, began) = (process::cpu_seconds(tiphys.id())?, Instant::now());
+    let (cpu, began) = (subject.cpu_seconds()?, Instant::now());
     let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
     let changed = thread::scope(|scope| {
-        let live = scope.spawn(|| until_live(kube, round, began, args.timeout));
+        let live = scope.spawn(|| until_live(kube, commit, began, args.timeout));
         fleet::each_of(args.apps, |number| {
             let answer = fleet::answered(kube.merge(&format!("{}/fleet-{number:04}", apps_path()), &refresh))?;
             ensure!(answer.status == 200, "fleet-{number:04}: {} {}", answer.status, answer.body);
@@ -72,12 +85,12 @@ fn storm(kube: &Api, tiphys: &Tiphys, repo: &Repo, args: &StormArgs, round: usiz
         thread::sleep(POLL * 5);
     }
     let wall = began.elapsed().as_secs_f64();
-    Ok(Figures { changed, wall, cpu: process::cpu_seconds(tiphys.id())? - cpu })
+    Ok(Figures { changed, wall, cpu: subject.cpu_seconds()? - cpu })
 }
 
-fn until_live(kube: &Api, round: usize, began: Instant, patience: u64) -> anyhow::Result<f64> {
+fn until_live(kube: &Api, commit: usize, began: Instant, patience: u64) -> anyhow::Result<f64> {
     let path = format!("{}/cm-{CHANGED:04}", tiphys_testkit::namespaced("v1", fleet::NAMESPACE, "configmaps"));
-    let wanted = format!("round = {round}\n");
+    let wanted = format!("commit = {commit}\n");
     loop {
         let object = fleet::answered(kube.get(&path))?.body;
         if object["data"]["settings"].as_str().is_some_and(|s| s.starts_with(&wanted)) {
@@ -90,17 +103,24 @@ fn until_live(kube: &Api, round: usize, began: Instant, patience: u64) -> anyhow
     }
 }
 
-fn show(args: &StormArgs, figures: &Figures) {
-    let Figures { changed, wall, cpu } = figures;
+fn show(args: &StormArgs, subjects: &[Subject], medians: &[Figures]) {
     if args.output == Output::Json {
-        println!("{}", json!({"apps": args.apps, "changed_s": changed, "wall_s": wall, "cpu_s": cpu}));
+        for (Subject { name, .. }, Figures { changed, wall, cpu }) in subjects.iter().zip(medians) {
+            println!("{}", json!({"name": name, "apps": args.apps, "changed_s": changed, "wall_s": wall, "cpu_s": cpu}));
+        }
         return;
     }
     println!(
         "one commit changes one of {} Applications, real API server, all are told to look; median of {} rounds",
         args.apps, args.rounds
     );
-    println!("  live        {changed:8.2} s");
-    println!("  all there   {wall:8.2} s   (the reference with 300, measured another day: {:.1} s)", REFERENCE.0);
-    println!("  CPU         {cpu:8.2} s   (the reference: {:.1} s)", REFERENCE.1);
+    println!("  {:<18}{:>10}{:>12}{:>10}", "", "live", "all there", "CPU");
+    for (number, (Subject { name, .. }, figures)) in subjects.iter().zip(medians).enumerate() {
+        let Figures { changed, wall, cpu } = figures;
+        println!("  {name:<18}{changed:>8.2} s{wall:>10.2} s{cpu:>8.2} s");
+        if number > 0 {
+            let ratio = |of: fn(&Figures) -> f64| times(of(&medians[0]), of(figures));
+            println!("  {:<18}{:>10}{:>12}{:>10}", "  of ours", ratio(|f| f.changed), ratio(|f| f.wall), ratio(|f| f.cpu));
+        }
+    }
 }
