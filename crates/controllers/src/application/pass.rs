@@ -72,7 +72,7 @@ impl<'a> Pass<'a> {
             return Ok(Some((reason, WHILE_OPENING)));
         }
         if self.app.metadata.deletion_timestamp.is_some() {
-            return super::delete::run(&mut self).await;
+            return Box::pin(super::delete::run(&mut self)).await;
         }
         let settings = self.controller.records.settings();
         let expiry = Expiry { soft: super::timeouts::soft(&settings, self.memo.share), hard: super::timeouts::hard(&settings) };

@@ -71,11 +71,6 @@ impl Store {
     pub fn references(&self) -> Result<Vec<Reference>, RepoError> {
         let repo = self.local();
         let mut out = Vec::new();
-        let head = repo.head().map_err(|e| self.corrupt(&e))?;
-        if let Ok(id) = repo.head_id() {
-            let target = head.referent_name().map(|n| n.as_bstr().to_string());
-            out.push(Reference { name: "HEAD".to_owned(), sha: id.to_string(), target });
-        }
         let platform = repo.references().map_err(|e| self.corrupt(&e))?;
         for reference in platform.all().map_err(|e| self.corrupt(&e))? {
             // A ref that cannot be read or leads nowhere is as good as absent, as for `git ls-remote`.
@@ -90,6 +85,12 @@ impl Store {
                 },
             };
             out.push(Reference { name, sha, target: None });
+        }
+        let head = repo.head().map_err(|e| self.corrupt(&e))?;
+        let target = head.referent_name().map(|n| n.as_bstr().to_string());
+        let known = target.as_ref().and_then(|target| out.iter().find(|r| r.name == *target)).map(|r| r.sha.clone());
+        if let Some(sha) = known.or_else(|| repo.head_id().ok().map(|id| id.to_string())) {
+            out.insert(0, Reference { name: "HEAD".to_owned(), sha, target });
         }
         Ok(out)
     }
