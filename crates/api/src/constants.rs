@@ -8,6 +8,8 @@ pub const IN_CLUSTER: &str = "https://kubernetes.default.svc";
 pub const FIELD_MANAGER: &str = "argocd-controller";
 
 pub const REFRESH: &str = "argocd.argoproj.io/refresh";
+/// When the refresh was asked for: tells one request from the next.
+pub const REFRESH_TIMESTAMP: &str = "argocd.argoproj.io/refresh-timestamp";
 pub const HYDRATE: &str = "argocd.argoproj.io/hydrate";
 pub const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
 pub const INSTALLATION_ID: &str = "argocd.argoproj.io/installation-id";

@@ -123,8 +123,11 @@ impl<'a> Pass<'a> {
     pub async fn refresh(&mut self, refresh: &Refresh) -> Result<(), Error> {
         tracing::info!(hard = refresh.hard, "Refreshing app status ({}), level ({})", refresh.why, refresh.level as u8);
         if self.app.metadata.annotations.contains_key(constants::REFRESH) {
-            self.app.metadata.annotations.remove(constants::REFRESH);
-            self.annotations.push((constants::REFRESH, None));
+            // A request that comes meanwhile makes the write fail, so that it is not taken for this one.
+            for name in [constants::REFRESH, constants::REFRESH_TIMESTAMP] {
+                self.app.metadata.annotations.remove(name);
+                self.annotate(name, None);
+            }
         }
         let problems = self.spec_problems();
         status::set_conditions(&mut self.app.status, &problems, &status::BY_SPEC, self.now);
@@ -306,7 +309,7 @@ impl<'a> Pass<'a> {
         }
         let mut patch = status::patch(&self.before, &app).unwrap_or_else(|| json!({}));
         if self.before.metadata.annotations.contains_key(constants::REFRESH) {
-            patch["metadata"]["annotations"][constants::REFRESH] = Value::Null;
+            patch["metadata"]["annotations"] = json!({(constants::REFRESH): null, (constants::REFRESH_TIMESTAMP): null});
         }
         if patch.as_object().is_some_and(|patch| !patch.is_empty()) {
             patch["metadata"]["resourceVersion"] = self.record.object.resource_version().into();

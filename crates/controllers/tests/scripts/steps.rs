@@ -169,9 +169,13 @@ impl Play<'_> {
     }
 
     async fn refresh(&self, app: &str, how: &str) -> Said {
-        let patch = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": how}}});
+        // As Argo CD's server asks.
+        let when = jiff::Timestamp::now().to_string();
+        let asking = json!({"argocd.argoproj.io/refresh": how, "argocd.argoproj.io/refresh-timestamp": when});
+        let patch = json!({"metadata": {"annotations": asking}});
         let said = self.patch_app(app, &patch).await?;
-        self.noticed(app, |app| app.pointer("/metadata/annotations/argocd.argoproj.io~1refresh").is_none()).await;
+        let asked = |app: &Value| asking.as_object().expect("a map").keys().any(|name| app["metadata"]["annotations"].get(name).is_some());
+        self.noticed(app, |app| !asked(app)).await;
         Ok(said)
     }
 

@@ -7,7 +7,7 @@ mod concern;
 mod payload;
 mod provider;
 
-use crate::{assets, server::State, settings::Settings};
+use crate::{assets, server::State, services::application::read::refresh_request, settings::Settings};
 use concern::Watched;
 use futures::StreamExt as _;
 use http::{Method, Request, Response, StatusCode};
@@ -15,9 +15,8 @@ use http_body_util::BodyExt as _;
 use jiff::SignedDuration;
 use payload::Push;
 use provider::Provider;
-use serde_json::json;
 use std::{sync::Arc, time::Duration};
-use tiphys_api::{Application, constants::REFRESH};
+use tiphys_api::Application;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::body::Body;
 
@@ -188,8 +187,7 @@ async fn refresh(state: &State, push: &Push, jitter: Jitter) {
 
 async fn ask(state: &State, app: &Application) {
     let (namespace, name) = (&app.metadata.namespace, &app.metadata.name);
-    let patch = json!({"metadata": {"annotations": {REFRESH: "normal"}}});
-    match state.store.patch_app(namespace, name, &patch).await {
+    match state.store.patch_app(namespace, name, &refresh_request("normal")).await {
         Ok(_) => tracing::info!(application = name.as_str(), "app-namespace" = namespace.as_str(), "Requested app '{name}' refresh"),
         Err(e) => tracing::warn!(
             application = name.as_str(),

@@ -3,12 +3,12 @@
 use super::{find, validate, with_health};
 use crate::{ApiError, Code, auth::Caller, index::version, server::State, services::repository::repository};
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_api::{
     Application,
     application::ApplicationList,
-    constants::REFRESH,
+    constants::{REFRESH, REFRESH_TIMESTAMP},
     project::SyncWindow,
     repository::RevisionMetadata,
     rpc::application::{
@@ -84,12 +84,20 @@ pub async fn get(state: Arc<State>, _: Caller, q: ApplicationQuery) -> Result<Ap
     }
 }
 
+/// The patch that asks the controller to compare again. The time tells Argo CD's one request from the next.
+pub(crate) fn refresh_request(kind: &str) -> Value {
+    json!({"metadata": {"annotations": {REFRESH: kind, REFRESH_TIMESTAMP: Timestamp::now().to_string()}}})
+}
+
 /// Asks the controller to compare again, and waits until it has: it takes the annotation away.
 pub(super) async fn refresh(state: &State, app: &Application, kind: &str) -> Result<Application, ApiError> {
     let (namespace, name) = (&app.metadata.namespace, &app.metadata.name);
     let mut events = state.index.subscribe();
-    let patch = json!({"metadata": {"annotations": {REFRESH: kind}}});
-    let asked = state.store.patch_app(namespace, name, &patch).await.map_err(|e| ApiError::from(e).context("error refreshing the app"))?;
+    let asked = state
+        .store
+        .patch_app(namespace, name, &refresh_request(kind))
+        .await
+        .map_err(|e| ApiError::from(e).context("error refreshing the app"))?;
     let done = |app: &Application| version(app) > version(&asked) && !app.metadata.annotations.contains_key(REFRESH);
     let wait = async {
         loop {
