@@ -82,11 +82,11 @@ pub fn apply_in(
     let known = live.and_then(|l| l.metadata("managedFields"));
     let mut owners = managers::read(known).map_err(|e| ApplyError::Invalid(format!("failed to decode managed fields: {e}")))?;
     let live = live.map(without_managed_fields);
-    let empty = Object::default();
+    let (is_new, empty) = (live.is_none(), Object::default());
     let live = live.as_ref().unwrap_or(&empty);
     // What is built in is read into Go's types before anybody looks at it.
     let misfits = if ty.is_built_in() { Vec::new() } else { types::misfits(&live.0, ty) };
-    if owners.is_empty() {
+    if owners.is_empty() && !is_new {
         if !misfits.is_empty() {
             return Err(unreadable_live(live, &misfits));
         }
