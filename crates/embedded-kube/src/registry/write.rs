@@ -286,16 +286,7 @@ impl Registry {
             }
             meta::check_patched_identity(&resource, &old, &mut new).map_err(|status| status.warned(&warnings))?;
             if !new.uid().is_empty() && new.uid() != old.uid() {
-                let cause = Cause::invalid("metadata.uid", &new.uid().into(), "field is immutable");
-                // Found once as metadata, and once more as that of the kind, if it looks.
-                let twice = strategy::validate::looks_at_updates(&resource, part);
-                let mut causes = vec![cause; 1 + usize::from(twice)];
-                new.metadata_mut().insert("uid".into(), old.uid().into());
-                let only_looked_at = WriteOptions { dry_run: true, ..options.clone() };
-                if let Err(Refused::Status(status)) = self.settle(&resource, &current, (&old, new), part, &only_looked_at, applied) {
-                    causes.extend(status.details.into_iter().filter(|_| status.code == 422).flat_map(|details| details.causes));
-                }
-                return Err(Status::invalid(&resource.group, &resource.kind, name, causes).warned(&warnings));
+                return Err(self.other_uid(&resource, &current, (&old, new), part, options, applied).warned(&warnings));
             }
             warnings.extend(meta::distinct_owners(&mut new));
             meta::replaces(&resource, &new, current.meta.revision).map_err(|status| status.warned(&warnings))?;
@@ -352,6 +343,33 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Object, Status> {
         fields::apply(self, resource, live, config, part, options)
+    }
+
+    /// The refusal of a patch that makes it another object, with what else is wrong.
+    fn other_uid(
+        &self,
+        resource: &Arc<Resource>,
+        current: &Arc<Stored>,
+        (old, mut new): (&Object, Object),
+        part: Part,
+        options: &WriteOptions,
+        applied: bool,
+    ) -> Status {
+        let cause = Cause::invalid("metadata.uid", &new.uid().into(), "field is immutable");
+        // Found once as metadata, and once more as that of the kind, if it looks.
+        let twice = strategy::validate::looks_at_updates(resource, part);
+        let (mut causes, mut warnings) = (vec![cause; 1 + usize::from(twice)], Vec::new());
+        new.metadata_mut().insert("uid".into(), old.uid().into());
+        let only_looked_at = WriteOptions { dry_run: true, ..options.clone() };
+        match self.settle(resource, current, (old, new), part, &only_looked_at, applied) {
+            Err(Refused::Status(status)) if status.code == 422 => {
+                warnings = status.warnings;
+                causes.extend(status.details.into_iter().flat_map(|details| details.causes));
+            }
+            Ok(written) => warnings = strategy::let_pass(resource, &written.object, old, part),
+            Err(_) => {}
+        }
+        Status::invalid(&resource.group, &resource.kind, current.object().name(), causes).warned(&warnings)
     }
 
     /// The last part of every update and patch: what may change is taken over, the rest comes from the old object. `applied`: it

@@ -381,7 +381,7 @@ pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part
         let (more, ratcheted) = custom::check(custom, object, (old, part), (&causes, wrong.is_none()));
         causes.extend(more);
         warnings = ratcheted;
-        if part != Part::Status {
+        if part != Part::Status && causes.is_empty() {
             warnings.extend(custom::warnings(object, old));
         }
     } else if resource.table == CRD_TABLE && part == Part::Status {
@@ -397,11 +397,18 @@ pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part
         return Ok(warnings::of(resource, object, old, part));
     }
     if wrong.is_some() {
-        return Err(Status::invalid(&object.gvk().group, object.kind(), object.name(), causes));
+        return Err(Status::invalid(&object.gvk().group, object.kind(), object.name(), causes).warned(&warnings));
     }
     // Events are of the core group, whatever they are asked for as.
     let group = if resource.table == "/events" { "" } else { &resource.group };
-    Err(Status::invalid(group, &resource.kind, object.name(), causes))
+    // What was let pass is told although something else was not.
+    let warnings = if resource.custom.is_some() { warnings } else { Vec::new() };
+    Err(Status::invalid(group, &resource.kind, object.name(), causes).warned(&warnings))
+}
+
+/// What is wrong with a custom object and let pass, because it was so before.
+pub fn let_pass(resource: &Resource, object: &Object, old: &Object, part: Part) -> Vec<String> {
+    resource.custom.as_ref().map(|custom| custom::check(custom, object, (Some(old), part), (&[], true)).1).unwrap_or_default()
 }
 
 /// Whether the server changes such objects beyond defaults when they are updated.
