@@ -87,6 +87,12 @@ impl Resource {
         self.customs.get(&gvk.version).filter(|_| gvk.group == self.group).map(|custom| &**custom)
     }
 
+    /// The same, as far as it matters to an object of another kind that one of its subresources speaks.
+    pub fn speaking(&self, kind: &Gvk) -> Self {
+        let Gvk { group, version, kind } = kind.clone();
+        Self { group, version, kind, table: String::new(), custom: None, ..self.clone() }
+    }
+
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|s| s.name == name)
     }

@@ -42,6 +42,7 @@ use query::Query;
 use route::{Route, Target};
 use serde_json::Value;
 use std::sync::Arc;
+use tiphys_apimachinery::Gvk;
 
 /// What the handlers share.
 pub struct Shared {
@@ -86,14 +87,9 @@ impl Call<'_> {
     /// The kind that the subresource speaks, as if it were a resource.
     pub fn spoken(&self) -> Result<Resource, Status> {
         let spoken = self.target.subresource.as_deref().and_then(|s| self.resource.subresource(s)).ok_or_else(Status::no_such_path)?;
-        let mut resource = (*self.resource).clone();
         // The group and version of a subresource that names none are those of its resource.
-        if !spoken.version.is_empty() {
-            resource.group.clone_from(&spoken.group);
-            resource.version.clone_from(&spoken.version);
-        }
-        resource.kind.clone_from(&spoken.kind);
-        Ok(resource)
+        let of = if spoken.version.is_empty() { (&self.resource.group, &self.resource.version) } else { (&spoken.group, &spoken.version) };
+        Ok(self.resource.speaking(&Gvk::new(of.0, of.1, &spoken.kind)))
     }
 
     /// Who asks; the administrator when it is this process.

@@ -45,17 +45,23 @@ pub async fn evict(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, St
     }
     meta::check_type(&resource, &mut request)?;
     let mut warnings = strategy::check_fields(&resource, &mut request, &options)?;
-    let answer = evicted(call, &request, &options, &mut warnings).await.map_err(|status| status.warned(&warnings))?;
+    let answer = evicted(call, request, &options, &mut warnings).await.map_err(|status| status.warned(&warnings))?;
     Ok(with_warnings(answer, &warnings))
 }
 
-async fn evicted(call: &Call<'_>, request: &Object, written: &WriteOptions, warnings: &mut Vec<String>) -> Result<Response<Body>, Status> {
+async fn evicted(
+    call: &Call<'_>,
+    mut request: Object,
+    written: &WriteOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Response<Body>, Status> {
+    let answers = changed(call, "eviction", &mut request, written)?;
     if request.name() != call.name() {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
     let asked = request.pointer("/deleteOptions/dryRun").and_then(Value::as_array);
     let dry_run = written.dry_run || asked.is_some_and(|list| !list.is_empty());
-    warnings.extend(judged(call, "eviction", request, written)?);
+    warnings.extend(judged(call, "eviction", &request, (written, answers))?);
     let pod = call.registry().get(&pods(), &call.namespace, call.name())?;
     let counts = !matches!(pod.str_at("/status/phase"), "Succeeded" | "Failed" | "Pending") && pod.deletion_timestamp().is_none();
     if counts {
@@ -71,12 +77,31 @@ async fn evicted(call: &Call<'_>, request: &Object, written: &WriteOptions, warn
     Ok(created())
 }
 
-/// What policies and webhooks have to say of something that is asked for under a name, and not kept; gives warnings.
-pub fn judged(call: &Call<'_>, subresource: &str, asked: &Object, options: &WriteOptions) -> Result<Vec<String>, Status> {
+/// Lets policies and webhooks change something that is asked for under a name, and not kept.
+pub fn changed(call: &Call<'_>, subresource: &str, asked: &mut Object, options: &WriteOptions) -> Result<Answers, Status> {
+    let (name, mut answers) = (name_of(call, asked), Answers::default());
+    admission::admit(&request(call, subresource, &name, options), asked, None, &mut answers)?;
+    Ok(answers)
+}
+
+/// What they have to say of it then; gives warnings.
+pub fn judged(
+    call: &Call<'_>,
+    subresource: &str,
+    asked: &Object,
+    (options, answers): (&WriteOptions, Answers),
+) -> Result<Vec<String>, Status> {
+    let name = name_of(call, asked);
+    admission::check(&request(call, subresource, &name, options), Objects { new: Some(asked), old: None }, answers)
+}
+
+fn name_of(call: &Call<'_>, asked: &Object) -> String {
+    if call.name().is_empty() { asked.name() } else { call.name() }.to_owned()
+}
+
+fn request<'a>(call: &'a Call<'_>, subresource: &'a str, name: &'a str, options: &'a WriteOptions) -> Request<'a> {
     let by = (options.dry_run, &options.sender);
-    let name = if call.name().is_empty() { asked.name() } else { call.name() };
-    let request = Request::new(call.registry(), &call.resource, Operation::Create, (&call.namespace, name), by).of(subresource);
-    admission::check(&request, Objects { new: Some(asked), old: None }, Answers::default())
+    Request::new(call.registry(), &call.resource, Operation::Create, (&call.namespace, name), by).of(subresource)
 }
 
 /// Asks the budget of the pod, and takes one disruption from it.
@@ -197,16 +222,18 @@ pub async fn bind(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Sta
     meta::check_type(&resource, &mut binding)?;
     let mut warnings = strategy::check_fields(&resource, &mut binding, &options)?;
     meta::check_namespace(&resource, &call.namespace, &mut binding).map_err(|status| status.warned(&warnings))?;
-    let answer = bound(call, &binding, (alone, &options), &mut warnings).await.map_err(|status| status.warned(&warnings))?;
+    let answer = bound(call, binding, (alone, &options), &mut warnings).await.map_err(|status| status.warned(&warnings))?;
     Ok(with_warnings(answer, &warnings))
 }
 
 async fn bound(
     call: &Call<'_>,
-    binding: &Object,
+    mut binding: Object,
     (alone, options): (bool, &WriteOptions),
     warnings: &mut Vec<String>,
 ) -> Result<Response<Body>, Status> {
+    let subresource = if alone { "" } else { "binding" };
+    let answers = changed(call, subresource, &mut binding, options)?;
     let name = if alone { binding.name().to_owned() } else { call.name().to_owned() };
     if !binding.name().is_empty() && binding.name() != name {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
@@ -231,10 +258,10 @@ async fn bound(
     if !problems.is_empty() {
         return Err(Status::bad_request(format!("Name parameter invalid: {name:?}: {}", problems.join(";"))));
     }
-    warnings.extend(judged(call, if alone { "" } else { "binding" }, binding, options)?);
+    warnings.extend(judged(call, subresource, &binding, (options, answers))?);
     let mut pod = (*call.registry().get(&pods(), &call.namespace, &name)?).clone();
     let resource = call.registry().resource(&pods())?;
-    meta::check_uid(&resource, binding, pod.uid(), options.dry_run)?;
+    meta::check_uid(&resource, &binding, pod.uid(), options.dry_run)?;
     let refuse = |why: String| Err(Status::conflict("", "pods/binding", &name, &why));
     if pod.deletion_timestamp().is_some() {
         return refuse(format!("pod {name} is being deleted, cannot be assigned to a host"));

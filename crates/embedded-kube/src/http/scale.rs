@@ -166,7 +166,7 @@ async fn store(
         let (scale, warnings) = change(&before)?;
         let managers =
             owners::to_object(live.metadata("managedFields"), scale.metadata("managedFields"), &call.resource.api_version(), &paths);
-        let written = set(call, &live, &scale, managers.map_err(Status::internal)?, options).map_err(|status| status.warned(&warnings))?;
+        let written = set(call, &live, scale, managers.map_err(Status::internal)?, options).map_err(|status| status.warned(&warnings))?;
         let Some(written) = written else { continue };
         call.registry().durable(written.revision).await?;
         let answer = with_warnings(json_response(&scale_of(call, &written.object)), &warnings);
@@ -176,27 +176,33 @@ async fn store(
 }
 
 /// Policies see the Scale, not the object that it is of.
-fn admitted(call: &Call<'_>, live: &Object, new: &Object, options: &WriteOptions) -> Result<Vec<String>, Status> {
-    let old = Object::from_value(scale_of(call, live)).map_err(|e| Status::bad_request(e.to_string()))?;
-    let by = (options.dry_run, &options.sender);
-    let at = (call.namespace.as_str(), call.name());
-    let request = Request::new(call.registry(), &call.resource, Operation::Update, at, by).of("scale");
-    admission::check(&request, Objects { new: Some(new), old: Some(&old) }, Answers::default())
+fn request<'a>(call: &'a Call<'_>, options: &'a WriteOptions) -> Request<'a> {
+    let (by, at) = ((options.dry_run, &options.sender), (call.namespace.as_str(), call.name()));
+    Request::new(call.registry(), &call.resource, Operation::Update, at, by).of("scale")
 }
 
-fn set(call: &Call<'_>, live: &Object, scale: &Object, managers: Option<Value>, options: &WriteOptions) -> Result<Option<Written>, Status> {
+fn set(
+    call: &Call<'_>,
+    live: &Object,
+    mut scale: Object,
+    managers: Option<Value>,
+    options: &WriteOptions,
+) -> Result<Option<Written>, Status> {
+    let old = Object::from_value(scale_of(call, live)).map_err(|e| Status::bad_request(e.to_string()))?;
+    let mut answers = Answers::default();
+    admission::admit(&request(call, options), &mut scale, Some(&old), &mut answers)?;
     let replicas = scale.i64_at("/spec/replicas").unwrap_or(0);
     // A custom resource says itself what its numbers may be.
     if replicas < 0 && call.resource.custom.is_none() {
         let cause = Cause::invalid("spec.replicas", &replicas.into(), "must be greater than or equal to 0");
         return Err(Status::invalid("autoscaling", "Scale", call.name(), vec![cause]));
     }
-    let asked = asked_revision(scale)?;
+    let asked = asked_revision(&scale)?;
     if asked.is_some_and(|revision| revision.to_string() != live.resource_version()) {
         return Err(Status::modified(&call.resource.group, &call.resource.resource, call.name()));
     }
     let mut object = live.clone();
-    let warnings = admitted(call, live, scale, options)?;
+    let warnings = admission::check(&request(call, options), Objects { new: Some(&scale), old: Some(&old) }, answers)?;
     set_at(&mut object, &paths(call).spec, replicas.into());
     match managers {
         Some(managers) => object.metadata_mut().insert("managedFields".into(), managers),

@@ -1,9 +1,11 @@
 //! `serviceaccounts/token`: a signed token of an account, for some time, perhaps bound to a pod, node or Secret.
 
+use super::pod_requests::{changed, judged};
 use super::{Call, body, json_response, with_warnings, write};
 use crate::auth::Auth;
 use crate::auth::jwt::{Bound, Claims, Ref};
-use crate::registry::{Part, meta};
+use crate::catalog::Resource;
+use crate::registry::{Part, WriteOptions, meta};
 use crate::status::{Cause, Status};
 use crate::strategy;
 use axum::body::Body;
@@ -27,6 +29,22 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let resource = call.spoken()?;
     meta::check_scope(&resource, &call.namespace, &mut request)?;
     let mut warnings = strategy::check_fields(&resource, &mut request, &options)?;
+    let (answer, said) = sign(call, &resource, request, &options).map_err(|status| status.warned(&warnings))?;
+    warnings.extend(said);
+    let mut response = with_warnings(json_response(&answer.into_value()), &warnings);
+    *response.status_mut() = StatusCode::CREATED;
+    Ok(response)
+}
+
+/// The request with its token, after it has been read. Gives warnings.
+fn sign(call: &Call<'_>, resource: &Resource, mut request: Object, options: &WriteOptions) -> Result<(Object, Vec<String>), Status> {
+    let seconds = map_entry(&mut request.0, "spec").entry("expirationSeconds").or_insert(Value::Null);
+    if seconds.is_null() {
+        *seconds = DEFAULT_SECONDS.into();
+    }
+    strategy::drop_empty(resource, &mut request);
+    call.registry().track_new(resource, &mut request, Part::Token, options);
+    let answers = changed(call, "token", &mut request, options)?;
     if !request.name().is_empty() && request.name() != call.name() {
         let cause = Cause::invalid("metadata.name", &request.name().into(), "must match the service account name if specified");
         return Err(Status::invalid(GROUP, KIND, call.name(), vec![cause]));
@@ -45,7 +63,7 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let mut named = request.clone();
     named.metadata_mut().insert("name".into(), call.name().into());
     named.metadata_mut().insert("namespace".into(), call.namespace.clone().into());
-    warnings.extend(super::pod_requests::judged(call, "token", &named, &options)?);
+    let warnings = judged(call, "token", &named, (options, answers))?;
     let account = Ref { name: call.name().to_owned(), uid: account.meta.uid.clone() };
     let mut bound = Bound { namespace: call.namespace.clone(), serviceaccount: account.clone(), ..Bound::default() };
     if let Some(to) = request.pointer("/spec/boundObjectRef").filter(|r| !r.is_null()) {
@@ -59,10 +77,6 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let id = uuid::Uuid::new_v4().to_string();
     let claims = Claims { audiences: audiences.clone(), not_before: second, expires: Some(second + seconds), id, bound, legacy: false };
     let token = call.shared.auth.signer.sign(&claims, second).map_err(|e| Status::internal(format!("failed to generate token: {e}")))?;
-    let spec = map_entry(&mut request.0, "spec");
-    spec.insert("expirationSeconds".into(), seconds.into());
-    strategy::drop_empty(&resource, &mut request);
-    call.registry().track_new(&resource, &mut request, Part::Token, &options);
     // Nobody owns the audiences that nobody asked for.
     let spec = map_entry(&mut request.0, "spec");
     spec.insert("audiences".into(), json!(audiences));
@@ -74,9 +88,7 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     metadata.insert("namespace".into(), call.namespace.clone().into());
     metadata.insert("uid".into(), account.uid.into());
     metadata.insert("creationTimestamp".into(), meta::timestamp(now).into());
-    let mut response = with_warnings(json_response(&request.into_value()), &warnings);
-    *response.status_mut() = StatusCode::CREATED;
-    Ok(response)
+    Ok((request, warnings))
 }
 
 fn check_seconds(seconds: i64) -> Result<(), Status> {

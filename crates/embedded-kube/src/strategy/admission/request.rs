@@ -161,6 +161,20 @@ impl<'a> Request<'a> {
         if self.kind == self.resource.gvk() { to.gvk() } else { self.kind.clone() }
     }
 
+    /// What the objects are then.
+    pub fn typed_as(&self, to: &Arc<Resource>) -> Arc<Resource> {
+        let kind = self.kind_as(to);
+        if kind == to.gvk() { to.clone() } else { Arc::new(to.speaking(&kind)) }
+    }
+
+    /// The object, seen as one of a matched resource, in the version of the request's.
+    pub fn convert_back(&self, matched: &Arc<Resource>, object: &mut Object) -> Result<(), Status> {
+        if Arc::ptr_eq(matched, self.resource) || self.kind != self.resource.gvk() {
+            return Ok(());
+        }
+        self.registry.between(matched, self.resource, object)
+    }
+
     /// As `AdmissionRequest` without uid and objects. `matched` is the resource that a rule named.
     pub fn to_json(&self, matched: &Resource) -> Map<String, Value> {
         let kind = |k: &Gvk| json!({"group": k.group, "version": k.version, "kind": k.kind});

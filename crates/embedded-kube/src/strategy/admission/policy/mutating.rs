@@ -62,20 +62,18 @@ pub fn mutate(policies: &[Bound], request: &Request<'_>, object: &mut Object, ol
             Ok(false) => continue,
             Ok(true) => {}
         }
+        let typed = request.typed_as(&matched);
         for mutation in &policy.mutations {
             let changed = match mutation {
                 Mutation::Patches(expression) => patched(expression, &run(&seen), &seen),
-                Mutation::Apply(expression) => applied(expression, &run(&seen), &seen, &matched),
+                Mutation::Apply(expression) => applied(expression, &run(&seen), &seen, &typed),
             };
             match changed {
-                Ok(next) => seen = settled(&matched, next)?,
+                Ok(next) => seen = settled(&typed, next)?,
                 Err(why) => note(why),
             }
         }
-        let same = Arc::ptr_eq(&matched, request.resource);
-        if !same {
-            request.registry.between(&matched, request.resource, &mut seen)?;
-        }
+        request.convert_back(&matched, &mut seen)?;
         *object = seen;
     }
     let Some(first) = problems.first() else { return Ok(*object != before) };

@@ -220,10 +220,8 @@ impl Hook {
         };
         let patched = patch::json::apply(&seen.into_value(), &operations).map_err(|e| Status::internal(told(&e)))?;
         let patched = Object::from_value(patched).map_err(|e| Status::internal(e.to_string()))?;
-        let mut next = settled(matched, patched)?;
-        if !Arc::ptr_eq(matched, request.resource) {
-            request.registry.between(matched, request.resource, &mut next)?;
-        }
+        let mut next = settled(&request.typed_as(matched), patched)?;
+        request.convert_back(matched, &mut next)?;
         Ok(Some(next))
     }
 }
