@@ -99,7 +99,9 @@ impl Bench {
         // seconds: a difference in these counts only if it stays when there is more time.
         let late = |d: &Difference| {
             let of_times = [&d.expected, &d.found].iter().all(|text| text.contains("managedFields\\"));
-            d.at.starts_with("event") || script.steps[d.step].query.contains("resourceVersion=0") || of_times
+            let query = &script.steps[d.step].query;
+            let not_older = query.contains("resourceVersion=") && !query.contains("Exact");
+            d.at.starts_with("event") || not_older || of_times
         };
         for more in [700, 2_000] {
             if !outcome.differences.iter().any(|d| !d.explained && late(d)) {
