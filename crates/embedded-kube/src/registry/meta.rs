@@ -279,11 +279,35 @@ pub fn prepare_update(resource: &Resource, old: &Object, new: &mut Object, part:
     Ok(())
 }
 
-/// When an object goes and how long that takes, as somebody sent it who cannot change it; none when it is as it was.
-pub fn end_as_sent(old: &Object, new: &Object) -> Option<[(&'static str, Option<Value>); 2]> {
-    let fields = ["deletionTimestamp", "deletionGracePeriodSeconds"];
-    let differs = fields.iter().any(|field| old.metadata(field).is_some_and(|was| new.metadata(field) != Some(was)));
-    differs.then(|| fields.map(|field| (field, new.metadata(field).cloned())))
+/// What somebody sent who cannot change it, where it is not what it was: when an object goes and how long that takes, and the status of a
+/// custom object. Who owns what is found with it: what does not fit its type makes that unknown.
+#[derive(Default)]
+pub struct TakenBack {
+    end: Option<[(&'static str, Option<Value>); 2]>,
+    status: Option<Option<Value>>,
+}
+
+impl TakenBack {
+    pub fn of(resource: &Resource, old: &Object, new: &Object, part: Part) -> Self {
+        let fields = ["deletionTimestamp", "deletionGracePeriodSeconds"];
+        let differs = fields.iter().any(|field| old.metadata(field).is_some_and(|was| new.metadata(field) != Some(was)));
+        let replaced =
+            resource.custom.is_some() && resource.has_status() && part == Part::Main && old.0.get("status") != new.0.get("status");
+        Self {
+            end: differs.then(|| fields.map(|field| (field, new.metadata(field).cloned()))),
+            status: replaced.then(|| new.0.get("status").cloned()),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.end.is_none() && self.status.is_none()
+    }
+
+    /// Puts it back where it was sent.
+    pub fn put(&self, sent: &mut Object) {
+        self.end.iter().flatten().for_each(|(field, value)| set_or_remove(sent.metadata_mut(), field, value.clone()));
+        self.status.iter().for_each(|status| set_or_remove(&mut sent.0, "status", status.clone()));
+    }
 }
 
 pub fn set_or_remove(map: &mut serde_json::Map<String, Value>, key: &str, value: Option<Value>) {

@@ -391,7 +391,7 @@ impl Registry {
         let before = (whole && !applied && self.hooks().may_change()).then(|| new.clone());
         let mut answers = Answers::default();
         let mutated = whole && admission::admit(&request, &mut new, Some(old), &mut answers)?;
-        let end = meta::end_as_sent(old, before.as_ref().unwrap_or(&new));
+        let taken_back = meta::TakenBack::of(resource, old, before.as_ref().unwrap_or(&new), part);
         // Who writes a part owns what else was sent, although it is not taken over.
         let is_piece = matches!(part, Part::Ephemeral | Part::Resize);
         let before = before.or_else(|| (!applied && is_piece).then(|| new.clone()));
@@ -406,11 +406,11 @@ impl Registry {
                 meta::prepare_update(resource, old, &mut before, if is_piece { Part::Main } else { part })?;
                 Some(before)
             }
-            None => (!applied && (end.is_some() || strategy::decides_on_update(resource, part))).then(|| new.clone()),
+            None => (!applied && (!taken_back.is_empty() || strategy::decides_on_update(resource, part))).then(|| new.clone()),
         };
         if let Some(sent) = &mut sent {
             strategy::as_sent(resource, sent);
-            end.iter().flatten().for_each(|(field, value)| meta::set_or_remove(sent.metadata_mut(), field, value.clone()));
+            taken_back.put(sent);
         }
         strategy::prepare_update(self, resource, old, &mut new, (part, options.dry_run))?;
         let mut warnings = strategy::validate(resource, &new, Some(old), part)?;
