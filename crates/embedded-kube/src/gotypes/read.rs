@@ -149,6 +149,7 @@ impl Reader {
                 *value = text.parse::<Quantity>().map_err(|e| WrongType::Quantity(e.to_string()))?.to_string().into();
             }
             (Type::Bytes, Value::String(text)) => match base64_error(text) {
+                Some(at) if self.tree => return Err(WrongType::Base64(at)),
                 Some(at) => drop(self.misfit.get_or_insert(WrongType::Base64(at))),
                 None => *value = as_encoded(std::mem::take(text)).into(),
             },
