@@ -1,8 +1,8 @@
 //! Makes `src/gotypes/table.txt`: what Go's struct tags say about the fields of the built-in kinds.
 //!
 //! `cargo run --example go_types -- MODULES VERSION > src/gotypes/table.txt`, where MODULES holds `api@VERSION`,
-//! `apimachinery@VERSION` and `apiextensions-apiserver@VERSION` as the Go module cache does (`$(go env GOMODCACHE)/k8s.io`). Only facts
-//! are taken: names, numbers, types.
+//! `apimachinery@VERSION`, `apiextensions-apiserver@VERSION` and `kube-aggregator@VERSION` as the Go module cache does
+//! (`$(go env GOMODCACHE)/k8s.io`). Only facts are taken: names, numbers, types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -216,6 +216,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let api = Path::new(&modules).join(format!("api@{version}"));
     let meta = Path::new(&modules).join(format!("apimachinery@{version}/pkg/apis/meta/v1"));
     let extensions = Path::new(&modules).join(format!("apiextensions-apiserver@{version}/pkg/apis"));
+    let registration = Path::new(&modules).join(format!("kube-aggregator@{version}/pkg/apis"));
     let mut sources = Sources::default();
     sources.read(&meta, "meta/v1")?;
     let mut roots = BTreeSet::from(["meta/v1.DeleteOptions".to_owned()]);
@@ -224,7 +225,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for (group, version, kind) in subs.chain([(resource.group, resource.version, resource.kind)]) {
             let folder = if group.is_empty() { "core" } else { group.split('.').next().unwrap_or(group) };
             let package = format!("{folder}/{version}");
-            let path = if folder == "apiextensions" { extensions.join(&package) } else { api.join(&package) };
+            let path = match folder {
+                "apiextensions" => extensions.join(&package),
+                "apiregistration" => registration.join(&package),
+                _ => api.join(&package),
+            };
             if !path.is_dir() {
                 continue;
             }
@@ -249,7 +254,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         out.insert(name, lines);
     }
-    println!("# Made by examples/go_types.rs from k8s.io/api, apimachinery and apiextensions-apiserver {version}.");
+    println!("# Made by examples/go_types.rs from k8s.io/api, apimachinery, apiextensions-apiserver and kube-aggregator {version}.");
     for (name, lines) in out {
         println!(">{name}");
         lines.iter().for_each(|line| println!("{line}"));

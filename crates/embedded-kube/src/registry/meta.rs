@@ -318,7 +318,8 @@ pub fn set_or_remove(map: &mut serde_json::Map<String, Value>, key: &str, value:
 }
 
 /// Kinds whose status writes leave labels, annotations, finalizers and owners alone.
-const STATUS_ONLY: [&str; 11] = [
+const STATUS_ONLY: [&str; 12] = [
+    "apiservices",
     "deviceclasses",
     "devicetaintrules",
     "flowschemas",

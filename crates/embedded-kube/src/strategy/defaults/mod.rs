@@ -90,6 +90,11 @@ pub fn apply(table: &str, object: &mut Object) {
             }
         }
         "/persistentvolumeclaims" => set(spec(object), "volumeMode", "Filesystem"),
+        "apiregistration.k8s.io/apiservices" => {
+            if let Some(service) = map_at(spec(object), "service") {
+                set(service, "port", 443);
+            }
+        }
         "/endpoints" => {
             for subset in each(&mut object.0, "subsets") {
                 each(subset, "ports").for_each(|port| set_text(port, "protocol", "TCP"));

@@ -17,6 +17,7 @@ mod pod;
 mod policies;
 mod policy;
 mod rbac;
+mod registration;
 pub mod rules;
 pub mod service;
 mod storage;
@@ -59,6 +60,7 @@ fn check_status(resource: &Resource, object: &Object, old: Option<&Object>, caus
             flow::status(object, old, causes);
         }
         "/persistentvolumeclaims" => volumes::claim_status(object, old, causes),
+        "apiregistration.k8s.io/apiservices" => registration::status(object, old, causes),
         "/resourcequotas" => limits::quota_status(object, old, causes),
         "/namespaces" => policy::namespace_status(object, causes),
         "/nodes" => policy::node_update(object, old, causes),
@@ -118,6 +120,7 @@ fn check_main(resource: &Resource, object: &Object, old: Option<&Object>, part: 
         "flowcontrol.apiserver.k8s.io/flowschemas" => flow::schema(object, old, causes),
         "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations" => flow::priority_level(object, old, causes),
         "apps/controllerrevisions" => flow::controller_revision(object, old, causes),
+        "apiregistration.k8s.io/apiservices" => registration::service(object, old, causes),
         "storage.k8s.io/storageclasses" => storage::class(object, old, causes),
         "storage.k8s.io/volumeattachments" => storage::attachment(object, old, causes),
         "storage.k8s.io/csidrivers" => storage::driver(object, old, causes),
