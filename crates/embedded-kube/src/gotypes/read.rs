@@ -154,7 +154,7 @@ impl Reader {
                 None => *value = as_encoded(std::mem::take(text)).into(),
             },
             (Type::Bytes, Value::Array(list)) => {
-                let element = Place { go: Some("uint8"), ..at };
+                let element = Place { go: Some(BYTE), ..at };
                 let odd = list.iter().find(|v| !v.is_null() && v.as_u64().is_none_or(|n| n > 255));
                 if let Some(odd) = odd {
                     return self.misfit(odd, &Type::Int32, element);
@@ -253,6 +253,9 @@ fn go_name(ty: &Type) -> String {
 }
 
 /// What Go says of a value in a tree that it cannot convert.
+/// What a list of bytes is made of.
+const BYTE: &str = "uint8";
+
 fn not_converted(found: &Value, wanted: &Type, name: &str) -> String {
     let kind = match found {
         Value::String(_) => "string",
@@ -273,6 +276,7 @@ fn not_converted(found: &Value, wanted: &Type, name: &str) -> String {
         Type::Time | Type::MicroTime | Type::Duration | Type::IntOrString => {
             format!("json: cannot unmarshal {} into Go value of type {}", word(found, wanted), go_name(wanted))
         }
+        _ if name == BYTE => format!("unrecognized type: {BYTE}"),
         scalar => format!("unrecognized type: {}", go_name(scalar)),
     }
 }
