@@ -3,6 +3,7 @@
 use super::Registry;
 use super::options::Part;
 use crate::catalog::Resource;
+use crate::gotypes;
 use crate::status::{Cause, Status};
 use jiff::Timestamp;
 use rand::Rng;
@@ -394,7 +395,15 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object, empt
         "status" => resource.custom.is_none() || resource.has_status(),
         _ => false,
     };
-    let differs = |key: &String| !skipped(key) && old.0.get(key) != new.0.get(key);
+    let differs = |new: &Object| old.0.keys().chain(new.0.keys()).any(|key| !skipped(key) && old.0.get(key) != new.0.get(key));
+    // A list without anything in it is none, also where Go writes it.
+    let of = gotypes::of(&resource.gvk()).filter(|_| resource.custom.is_none());
+    let changed = differs(new)
+        && of.is_none_or(|of| {
+            let mut kept = new.clone();
+            gotypes::forget_empty(&mut kept.0, of);
+            differs(&kept)
+        });
     // Deployments count their annotations, too, except for the one that their controller writes with the status.
     let counted = |o: &Object| {
         let mut annotations = o.annotations();
@@ -411,7 +420,7 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object, empt
         return;
     }
     let labels = resource.is("discovery.k8s.io", "endpointslices") && old.labels() != new.labels();
-    if annotations || labels || emptied || old.0.keys().chain(new.0.keys()).any(differs) {
+    if annotations || labels || emptied || changed {
         let next = old.generation() + 1;
         new.metadata_mut().insert("generation".into(), next.into());
     }
