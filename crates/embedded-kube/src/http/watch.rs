@@ -219,7 +219,7 @@ impl Printer {
             (EventType::Deleted, true, _) => "DELETED",
             _ => return None,
         };
-        let as_kept = self.resource.is_storage() && !old_definition;
+        let as_kept = self.resource.is_storage() && !old_definition && !convert::is_older(&self.resource);
         if word == change.kind.word() && matches!(self.form, Form::Object | Form::GroupDiscovery) && as_kept {
             return Some(change.line.get_or_init(|| line(word, &change.stored.bytes)).clone());
         }
