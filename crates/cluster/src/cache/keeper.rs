@@ -1,6 +1,6 @@
 //! Starts and stops the watches as kinds come and go.
 //!
-//! Main function: [`keep`]. New CRDs and API services make it ask discovery again.
+//! Main function: [`keep`]. New CRDs and API services make it ask discovery again, and so does what failed.
 
 use super::{Shared, feed::Feed};
 use crate::{
@@ -19,6 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 /// After a CRD or API service changed, discovery is asked at these distances: the server needs a moment to serve a new kind.
 const ASK_AGAIN: [Duration; 4] = [Duration::from_millis(50), Duration::from_millis(400), Duration::from_secs(2), Duration::from_secs(8)];
+/// While something could not be asked, the first pause and how often it doubles: what is not known cannot be applied.
+const ASK_THE_REST: (Duration, u32) = (Duration::from_secs(1), 6);
 /// And without any reason this often.
 const ASK_ANYWAY: Duration = Duration::from_secs(300);
 
@@ -101,9 +103,11 @@ pub(super) async fn keep(shared: Weak<Shared>, mut keeper: Keeper, mut changed: 
         let Some(strong) = shared.upgrade() else { return };
         (strong.definitions.clone(), strong.discovery.clone())
     };
-    let mut asked = ASK_AGAIN.len();
+    let (mut asked, mut in_vain) = (ASK_AGAIN.len(), 0);
     loop {
-        let pause = ASK_AGAIN.get(asked).copied().unwrap_or(ASK_ANYWAY);
+        let incomplete = in_vain > 0 || !discovery.kinds().failures.is_empty();
+        let anyway = if incomplete { ASK_THE_REST.0 * (1 << in_vain.min(ASK_THE_REST.1)) } else { ASK_ANYWAY };
+        let pause = ASK_AGAIN.get(asked).copied().unwrap_or(anyway);
         tokio::select! {
             () = cancel.cancelled() => return,
             result = changed.changed() => {
@@ -114,7 +118,9 @@ pub(super) async fn keep(shared: Weak<Shared>, mut keeper: Keeper, mut changed: 
             () = definitions.notified() => asked = 0,
             () = tokio::time::sleep(pause) => {
                 asked = (asked + 1).min(ASK_AGAIN.len());
-                if let Err(error) = discovery.refresh().await {
+                let answer = discovery.refresh().await;
+                in_vain = if answer.as_ref().is_ok_and(|kinds| kinds.failures.is_empty()) { 0 } else { in_vain + 1 };
+                if let Err(error) = answer {
                     tracing::warn!(%error, "discovery failed; the kinds known before are kept");
                 }
             }

@@ -58,7 +58,7 @@ impl Discovery {
         self.shared.kinds.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// Counts up whenever the set of kinds changed.
+    /// Counts up whenever the set of kinds changed, or what is not known of it.
     pub fn changed(&self) -> watch::Receiver<u64> {
         self.shared.changed.subscribe()
     }
@@ -74,7 +74,7 @@ impl Discovery {
     async fn refresh_locked(&self) -> Result<Arc<Kinds>, Error> {
         let old = self.kinds();
         let new = Arc::new(fetch::fetch(&self.shared.cluster, &old).await?);
-        let same = old.all() == new.all();
+        let same = old.all() == new.all() && old.failures == new.failures;
         *self.shared.kinds.write().unwrap_or_else(std::sync::PoisonError::into_inner) = new.clone();
         if !same {
             self.shared.changed.send_modify(|n| *n += 1);

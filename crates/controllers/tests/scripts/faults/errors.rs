@@ -12,6 +12,8 @@ use tokio::time::{Instant, sleep};
 
 /// Seeds in `make test`.
 const FEW: usize = 3;
+/// Seeds that once did not recover: what discovery had not been told at first was not asked for again for minutes.
+const FOUND: [u64; 2] = [50, 187];
 /// Seeds when all are asked for.
 const MANY: usize = 1000;
 const COMMITS: u64 = 4;
@@ -80,7 +82,9 @@ async fn recovers(stage: &mut Stage<'_>, rng: &mut Rng) -> Result<(), String> {
 
 fn under_errors(percent: u64, few: usize) {
     let first = number("TIPHYS_SEED", 1);
-    let seeds: Vec<u64> = (first..).take(asked().map_or(MANY, |asked| if asked == super::FEW { few } else { asked })).collect();
+    let count = asked().map_or(MANY, |asked| if asked == super::FEW { few } else { asked });
+    let found = FOUND.into_iter().filter(|_| asked() == Some(super::FEW));
+    let seeds: Vec<u64> = (first..).take(count).chain(found).collect();
     let (longest, harm) = (std::sync::Mutex::new(Duration::ZERO), std::sync::atomic::AtomicUsize::new(0));
     let wrong = side_by_side(&seeds, |seed| {
         let mut rng = Rng::new(*seed);
