@@ -50,9 +50,40 @@ impl ControlPlane {
         }
     }
 
+    /// The control plane that scripts/control-plane started elsewhere and that a kubeconfig of its names. It is not stopped when dropped.
+    pub fn of(root: &Path, kubeconfig: &Path) -> Option<Running> {
+        let folder = kubeconfig.parent()?;
+        let port = folder.file_name()?.to_str()?.strip_prefix("run-")?.parse().ok()?;
+        Some(Running { script: root.join("scripts/control-plane"), folder: folder.parent()?.to_owned(), port })
+    }
+
     /// A client for it.
     pub fn api(&self) -> Api {
         Api::kubeconfig(&self.kubeconfig).expect("the script wrote it")
+    }
+}
+
+/// A control plane that another has started, and stops.
+pub struct Running {
+    script: PathBuf,
+    folder: PathBuf,
+    port: u16,
+}
+
+impl Running {
+    /// The API server is away for a moment.
+    pub fn restart_api_server(&self) {
+        self.run("restart-apiserver");
+    }
+
+    /// The same, and then it has a new certificate of the same authority.
+    pub fn rotate_certificate(&self) {
+        self.run("rotate-cert");
+    }
+
+    fn run(&self, verb: &str) {
+        let output = Command::new(&self.script).arg(verb).arg(&self.folder).arg(self.port.to_string()).output().expect("the script runs");
+        assert!(output.status.success(), "{verb}: {}", String::from_utf8_lossy(&output.stderr));
     }
 }
 

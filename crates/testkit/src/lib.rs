@@ -12,7 +12,7 @@ mod rng;
 pub mod scenario;
 
 pub use api::{Answer, Api, TransportError, apps_path, namespaced};
-pub use control_plane::ControlPlane;
+pub use control_plane::{ControlPlane, Running};
 pub use program::{Ended, Options, Tiphys, output_of};
 pub use repo::Repo;
 pub use rng::Rng;

@@ -6,6 +6,7 @@
 mod admin;
 mod bad;
 mod deletion;
+mod disturbed;
 mod good;
 mod hooks;
 mod limits;
@@ -46,6 +47,7 @@ scenarios!(
     rules::orphans_are_counted,
     deletion::hooks_run_before_and_after_a_deletion,
     deletion::an_application_goes_while_its_hook_runs,
+    disturbed::a_definition_and_its_object_come_and_go,
     hooks::a_hook_that_its_ttl_deletes_is_done,
     hooks::a_hook_that_somebody_made_anew_is_not_waited_for,
     hooks::a_resource_that_becomes_a_hook_is_replaced,
@@ -55,4 +57,21 @@ scenarios!(
     limits::a_dry_run_tells_its_plan,
     admin::what_is_exported_can_be_imported,
     admin::an_installation_works_with_the_rights_it_installs,
+);
+
+/// What only a real cluster can go through.
+macro_rules! disturbances {
+    ($($module:ident :: $name:ident),* $(,)?) => {
+        mod disturbed_real {
+            $(#[test] fn $name() {
+                crate::world::World::real(stringify!($name)).iter_mut().for_each(crate::$module::$name);
+            })*
+        }
+    };
+}
+
+disturbances!(
+    disturbed::an_api_server_restarts_in_mid_sync,
+    disturbed::an_api_server_gets_a_new_certificate,
+    disturbed::two_clusters_and_one_goes_away,
 );
