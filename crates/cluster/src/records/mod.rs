@@ -2,6 +2,7 @@
 //!
 //! Main type: [`Records`]. Everything is watched into memory; writes go to the server and come back at once.
 
+mod config;
 mod events;
 mod lean;
 mod projects;
@@ -9,6 +10,7 @@ mod rendering;
 mod settings;
 mod store;
 
+pub use config::Config;
 pub use events::{Event, EventTarget, Events};
 pub use projects::Impersonation;
 pub use settings::{RepoSecret, SecretText, Settings, is_in_cluster};

@@ -4,6 +4,7 @@
 
 use super::{
     Untyped,
+    config::Config,
     store::{Record, Store},
 };
 use crate::{
@@ -12,12 +13,7 @@ use crate::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use tiphys_api::{
     access::{best_template, normalize_url},
     constants,
@@ -26,14 +22,13 @@ use tiphys_api::{
 use tiphys_apimachinery::Object;
 use tiphys_engine::customize::{self, Customizations};
 use tiphys_engine::project::GlobalProject;
-use tiphys_engine::types::{DEFAULT_LABEL_KEY, ExclusionRule, IgnoreStatus, Tracking, TrackingMethod};
-use tiphys_gocompat::yaml;
+use tiphys_engine::types::{DEFAULT_LABEL_KEY, Tracking, TrackingMethod};
 use tokio::sync::watch;
 
 /// Changes that come together are taken together.
 const SETTLE: Duration = Duration::from_millis(20);
 
-type Texts = BTreeMap<String, String>;
+pub(super) type Texts = BTreeMap<String, String>;
 
 /// A secret value: it cannot be printed or serialised by accident.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -65,8 +60,7 @@ pub struct RepoSecret<T> {
 pub struct Settings {
     /// Everything was read at least once.
     pub complete: bool,
-    /// argocd-cm.
-    pub config: Texts,
+    pub config: Config,
     /// argocd-rbac-cm.
     pub rbac: Texts,
     /// argocd-cmd-params-cm.
@@ -89,15 +83,6 @@ pub struct Settings {
     pub global_projects: Vec<GlobalProject>,
     /// What could not be read, naming object and field.
     pub problems: Vec<String>,
-    parsed: OnceLock<Parsed>,
-}
-
-#[derive(Clone)]
-struct Parsed {
-    exclusions: Result<Arc<[ExclusionRule]>, String>,
-    inclusions: Result<Arc<[ExclusionRule]>, String>,
-    ignore_aggregated_roles: bool,
-    ignore_status: IgnoreStatus,
 }
 
 impl fmt::Debug for Settings {
@@ -109,7 +94,7 @@ impl fmt::Debug for Settings {
 impl Settings {
     /// With an argocd-cm alone.
     pub fn of_config(config: Texts) -> Self {
-        Self { config, ..Self::default() }
+        Self { config: config.into(), ..Self::default() }
     }
 
     /// A value of argocd-cm; empty when absent.
@@ -149,51 +134,12 @@ impl Settings {
         schemes.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::to_owned).collect()
     }
 
-    /// What is read of argocd-cm's YAML at every comparison, parsed once.
-    fn parsed(&self) -> &Parsed {
-        self.parsed.get_or_init(|| {
-            let exclusions = match self.config.get("resource.exclusions") {
-                Some(text) => rules("resource.exclusions", text),
-                None => Ok(crate::cache::default_exclusions()),
-            };
-            let inclusions =
-                self.config.get("resource.inclusions").map_or_else(|| Ok(Vec::new()), |text| rules("resource.inclusions", text));
-            let options = yaml_of(self.get("resource.compareoptions")).unwrap_or_default();
-            Parsed {
-                exclusions: exclusions.map(Into::into),
-                inclusions: inclusions.map(Into::into),
-                ignore_aggregated_roles: options.get("ignoreAggregatedRoles").and_then(Value::as_bool).unwrap_or_default(),
-                ignore_status: IgnoreStatus::named(options.get("ignoreResourceStatusField").and_then(Value::as_str)),
-            }
-        })
-    }
-
-    /// `resource.exclusions`; what argocd-cm ships with when the key is absent.
-    pub fn exclusions(&self) -> Result<Arc<[ExclusionRule]>, String> {
-        self.parsed().exclusions.clone()
-    }
-
-    /// `resource.inclusions`.
-    pub fn inclusions(&self) -> Result<Arc<[ExclusionRule]>, String> {
-        self.parsed().inclusions.clone()
-    }
-
-    /// Whether the rules of roles that are put together from others are not compared (`resource.compareoptions`).
-    pub fn ignore_aggregated_roles(&self) -> bool {
-        self.parsed().ignore_aggregated_roles
-    }
-
-    /// `resource.compareoptions`: `ignoreResourceStatusField`.
-    pub fn ignore_status(&self) -> IgnoreStatus {
-        self.parsed().ignore_status
-    }
-
     /// What a cluster's cache is to follow. A broken exclusion list is an error: following too much is no answer to a typing mistake.
     pub fn cache_options(&self, cluster: Option<&ClusterSecret>) -> Result<CacheOptions, String> {
         Ok(CacheOptions {
             tracking: self.tracking(""),
-            exclusions: self.exclusions()?,
-            inclusions: self.inclusions()?,
+            exclusions: self.config.exclusions()?,
+            inclusions: self.config.inclusions()?,
             namespaces: cluster.map(|c| c.namespaces.clone()).unwrap_or_default(),
             cluster_resources: cluster.is_some_and(|c| c.cluster_resources),
             ..CacheOptions::default()
@@ -228,22 +174,6 @@ impl Settings {
     }
 }
 
-fn yaml_of(text: &str) -> Result<Value, String> {
-    if text.trim().is_empty() {
-        return Ok(Value::Null);
-    }
-    let mut documents = yaml::parse_documents(text, &yaml::Limits::default()).map_err(|e| e.to_string())?;
-    Ok(if documents.is_empty() { Value::Null } else { documents.swap_remove(0).value })
-}
-
-fn rules(key: &str, text: &str) -> Result<Vec<ExclusionRule>, String> {
-    let value = yaml_of(text).map_err(|e| format!("argocd-cm: {key}: {e}"))?;
-    if value.is_null() {
-        return Ok(Vec::new());
-    }
-    serde_json::from_value(value).map_err(|e| format!("argocd-cm: {key}: {e}; it must be a list of apiGroups, kinds and clusters"))
-}
-
 /// Rebuilds the snapshot when a ConfigMap or Secret changes.
 pub(super) fn follow(config_maps: &Store<Untyped>, secrets: &Store<Untyped>) -> watch::Receiver<Arc<Settings>> {
     let (sender, receiver) = watch::channel(Arc::new(Settings::default()));
@@ -275,7 +205,7 @@ fn read(config_maps: &Store<Untyped>, secrets: &Store<Untyped>) -> Settings {
     for record in config_maps.list() {
         let (object, data) = (&record.object, texts(&record));
         match object.name() {
-            "argocd-cm" => (settings.config, settings.config_version) = (data, object.resource_version().to_owned()),
+            "argocd-cm" => (settings.config, settings.config_version) = (data.into(), object.resource_version().to_owned()),
             "argocd-rbac-cm" => settings.rbac = data,
             "argocd-cmd-params-cm" => settings.params = data,
             "argocd-ssh-known-hosts-cm" => settings.known_hosts = data.get("ssh_known_hosts").cloned().unwrap_or_default(),
@@ -417,13 +347,5 @@ mod tests {
     fn a_broken_secret_names_its_field() {
         let e = read_secret(&mut Settings::default(), "repository", &secret("repository", &[("url", "x"), ("insecure", "maybe")]));
         assert_eq!(e, Err("Secret s: data.insecure is \"maybe\"; use true or false".to_owned()));
-    }
-
-    #[test]
-    fn exclusions_are_read_from_yaml_and_default_to_the_shipped_ones() {
-        let exclusions = |text: &str| Settings::of_config([("resource.exclusions".to_owned(), text.to_owned())].into()).exclusions();
-        assert!(Settings::default().exclusions().expect("shipped").iter().any(|r| r.kinds.contains(&"EndpointSlice".to_owned())));
-        assert_eq!(exclusions("- apiGroups: ['*']\n  kinds: [Foo]\n").expect("valid")[0].kinds, ["Foo"]);
-        assert!(exclusions("- a: [").expect_err("broken").starts_with("argocd-cm: resource.exclusions: "));
     }
 }

@@ -156,10 +156,10 @@ pub fn rules(pass: &Pass<'_>) -> Result<CompareRules, String> {
     }
     rules.customizations = settings.customizations.clone();
     rules.ignore_differences = app.spec.ignore_differences.iter().map(Into::into).chain(rules.customizations.ignore_rules()).collect();
-    rules.exclusions = settings.exclusions()?;
-    rules.inclusions = settings.inclusions()?;
-    rules.ignore_status = settings.ignore_status();
-    rules.ignore_aggregated_roles = settings.ignore_aggregated_roles();
+    rules.exclusions = settings.config.exclusions()?;
+    rules.inclusions = settings.config.inclusions()?;
+    rules.ignore_status = settings.config.ignore_status();
+    rules.ignore_aggregated_roles = settings.config.ignore_aggregated_roles();
     rules.server_side_diff = server_side_diff(app, settings.param("controller.diff.server.side") == "true");
     let policy = app.spec.sync_policy.as_ref();
     rules.sync_options = policy.map(|p| p.sync_options.clone()).unwrap_or_default();

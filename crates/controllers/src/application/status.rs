@@ -281,9 +281,8 @@ mod tests {
 
     #[test]
     fn fact_30_settings_that_cannot_be_read_make_everything_unknown() {
-        let mut settings = Settings::default();
-        settings.config.insert("resource.exclusions".into(), "- a: [".into());
-        let problem = settings.exclusions().expect_err("it is broken");
+        let settings = Settings::of_config([("resource.exclusions".to_owned(), "- a: [".to_owned())].into());
+        let problem = settings.config.exclusions().expect_err("it is broken");
         let mut app = Application::default();
         apply_unknown(&mut app, time("2026-01-01T00:00:00Z"));
         set_conditions(

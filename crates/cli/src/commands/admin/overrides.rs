@@ -157,7 +157,7 @@ impl Trial {
         }
         let rules = self.customizations.ignore_rules();
         diff::check_rules(&rules).map_err(Failure::error)?;
-        let options = diff::Options { ignore: &rules, ignore_status: self.settings.ignore_status(), ..Default::default() };
+        let options = diff::Options { ignore: &rules, ignore_status: self.settings.config.ignore_status(), ..Default::default() };
         let mut left = self.object.clone();
         diff::remove_ignored(&mut left, &options);
         if left == self.object {
