@@ -252,10 +252,10 @@ fn go_name(ty: &Type) -> String {
     }
 }
 
-/// What Go says of a value in a tree that it cannot convert.
 /// What a list of bytes is made of.
 const BYTE: &str = "uint8";
 
+/// What Go says of a value in a tree that it cannot convert.
 fn not_converted(found: &Value, wanted: &Type, name: &str) -> String {
     let kind = match found {
         Value::String(_) => "string",
