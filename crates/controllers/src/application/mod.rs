@@ -113,6 +113,8 @@ pub struct Memo {
     /// How often in a row the live state could not be had.
     lost_sight: u32,
     running: Option<operation::Running>,
+    /// The server itself has shown it to this process, or taken a change of it: it is not from the past.
+    proved: bool,
     syncing: Option<supersede::Syncing>,
     last_start: Option<start::Start>,
     /// This Application's share of every jitter.
@@ -128,6 +130,7 @@ impl Default for Memo {
             published: None,
             lost_sight: 0,
             running: None,
+            proved: false,
             syncing: None,
             last_start: None,
             share: rand::rng().random(),

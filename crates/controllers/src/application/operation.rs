@@ -57,8 +57,14 @@ impl Failure {
     }
 }
 
+/// For news of an Application that is not what it was told to be.
+const UNTIL_TOLD: Duration = Duration::from_millis(250);
+
 /// Takes the operation as far as it goes now.
 pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
+    if !is_current(pass).await? {
+        return Ok(Some((Reason::LOOK, UNTIL_TOLD)));
+    }
     if let Some(again) = begin(pass).await? {
         return Ok(again);
     }
@@ -85,6 +91,17 @@ pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
         pass.memo.running = Some(running);
     }
     again
+}
+
+/// Whether an operation that this process did not begin still is as it was told: who resumes what has ended long ago makes its hooks run
+/// twice. Asked of the server once; what it knows better is looked at next.
+async fn is_current(pass: &mut Pass<'_>) -> Result<bool, Error> {
+    if pass.memo.proved || !matches!(state(pass).phase.as_str(), "Running" | "Terminating") {
+        return Ok(true);
+    }
+    let stored = pass.controller.records.applications.fetch(&pass.key.namespace, &pass.key.name).await?;
+    pass.memo.proved = stored.is_some_and(|stored| stored.object.resource_version() == pass.record.object.resource_version());
+    Ok(pass.memo.proved)
 }
 
 /// The state of the running operation.

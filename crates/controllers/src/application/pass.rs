@@ -293,7 +293,10 @@ impl<'a> Pass<'a> {
         patch["metadata"]["resourceVersion"] = self.record.object.resource_version().into();
         match self.controller.records.applications.merge_patch(&self.key.namespace, &self.key.name, &patch).await {
             Err(e) if e.is_too_large() => self.store_too_large(e).await,
-            written => self.take(written?),
+            written => {
+                self.memo.proved = true;
+                self.take(written?)
+            }
         }
     }
 
