@@ -3,7 +3,7 @@
 //! Main type: [`Http`]. It knows paths, methods and `Status` answers, and nothing of what the objects mean.
 
 use crate::{
-    connect::Lane,
+    connect::{AnswerBody, Client, Lane},
     error::{ApiError, Error},
     leases::Fence,
     traffic::Traffic,
@@ -17,6 +17,7 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::Semaphore, time::Instant};
+use tower::BoxError;
 use tracing::{Instrument as _, field};
 
 /// An answer's body may not be larger than this; a list comes in pages.
@@ -165,7 +166,7 @@ pub fn encode(text: &str) -> String {
 /// Requests to one API server over one connection (HTTP/2 where the server speaks it). Cheap to clone.
 #[derive(Clone)]
 pub struct Http {
-    client: kube::Client,
+    client: Client,
     gate: Arc<Gate>,
     on_warning: Option<OnWarning>,
     traffic: Traffic,
@@ -188,7 +189,7 @@ impl Gate {
 
 impl Http {
     /// `concurrency` requests may be under way at once; watches do not count.
-    pub fn new(client: kube::Client, concurrency: usize, traffic: Traffic) -> Self {
+    pub fn new(client: Client, concurrency: usize, traffic: Traffic) -> Self {
         traffic.connection(false);
         Self { client, gate: Arc::new(Gate::new(concurrency)), on_warning: None, traffic }
     }
@@ -203,7 +204,7 @@ impl Http {
         Self { on_warning: Some(on_warning), ..self.clone() }
     }
 
-    pub fn client(&self) -> &kube::Client {
+    pub fn client(&self) -> &Client {
         &self.client
     }
 
@@ -276,7 +277,7 @@ impl Http {
     async fn send_once(&self, call: &Call, begun: Instant) -> Result<Bytes, Error> {
         let response = self.client.send(call.request()?).await;
         self.traffic.answered(call, response.as_ref().ok().map(|r| r.status().as_u16()), begun.elapsed());
-        let response = response.map_err(|e| transport(&call.what(), e))?;
+        let response = response.map_err(|e| transport(&call.what(), &e))?;
         let status = response.status();
         let retry_after = retry_after(&response);
         if let Some(tell) = &self.on_warning {
@@ -306,12 +307,12 @@ impl Http {
 }
 
 /// Opens a stream (a watch, a log); the caller reads the body. Does not count as a request under way.
-pub(crate) async fn open(lane: &Lane, call: &Call) -> Result<Body, Error> {
+pub(crate) async fn open(lane: &Lane, call: &Call) -> Result<AnswerBody, Error> {
     let begun = Instant::now();
     let sent = tokio::time::timeout(call.timeout, lane.client.send(call.request()?)).await;
     let code = sent.as_ref().ok().and_then(|r| r.as_ref().ok()).map(|r| r.status().as_u16());
     lane.traffic.answered(call, code, begun.elapsed());
-    let response = sent.map_err(|_| Error::Timeout { what: call.what(), after: call.timeout })?.map_err(|e| transport(&call.what(), e))?;
+    let response = sent.map_err(|_| Error::Timeout { what: call.what(), after: call.timeout })?.map_err(|e| transport(&call.what(), &e))?;
     let status = response.status();
     if status.is_success() {
         return Ok(response.into_body());
@@ -327,16 +328,16 @@ pub(crate) fn backoff(base: Duration, attempt: u32) -> Duration {
     ceiling.mul_f64(rand::random_range(0.5..1.0))
 }
 
-fn transport(what: &str, error: kube::Error) -> Error {
+fn transport(what: &str, error: &BoxError) -> Error {
     // The chain's last link says what happened ("connection refused"); the first ones only that something did.
-    let mut source: &dyn std::error::Error = &error;
+    let mut source: &dyn std::error::Error = &**error;
     while let Some(next) = source.source() {
         source = next;
     }
     Error::transport(what, source)
 }
 
-fn retry_after(response: &Response<Body>) -> Option<Duration> {
+fn retry_after(response: &Response<AnswerBody>) -> Option<Duration> {
     response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
@@ -355,7 +356,7 @@ fn warning_text(header: &str) -> Option<String> {
     Some(out)
 }
 
-async fn read_body(response: Response<Body>, what: &str) -> Result<Bytes, Error> {
+async fn read_body(response: Response<AnswerBody>, what: &str) -> Result<Bytes, Error> {
     http_body_util::Limited::new(response.into_body(), MAX_BODY)
         .collect()
         .await

@@ -3,6 +3,7 @@
 //! Main type: [`Cluster`]. Sources are a kubeconfig, the pod's own service account, an Argo CD cluster Secret and a server in this process.
 //! It knows nothing of what the cluster holds.
 
+mod client;
 mod config;
 mod overrides;
 mod proxy;
@@ -10,6 +11,7 @@ mod secret;
 mod stack;
 mod tokens;
 
+pub use client::{AnswerBody, Client};
 pub use overrides::Overrides;
 pub use secret::{ClusterSecret, Credentials};
 
@@ -44,7 +46,7 @@ pub enum Source {
     /// An Argo CD cluster Secret, already read.
     Secret(Box<ClusterSecret>),
     /// A client made elsewhere, such as [`in_process`]'s.
-    Client { client: kube::Client, server: String },
+    Client { client: Client, server: String },
 }
 
 /// How to connect.
@@ -109,27 +111,27 @@ struct Inner {
 /// Connections that carry watches.
 struct Lanes {
     /// Makes one more connection; `None` where one carries any number.
-    make: Option<Box<dyn Fn() -> Result<kube::Client, Error> + Send + Sync>>,
-    used: Mutex<Vec<(kube::Client, Arc<()>)>>,
+    make: Option<Box<dyn Fn() -> Result<Client, Error> + Send + Sync>>,
+    used: Mutex<Vec<(Client, Arc<()>)>>,
 }
 
 /// A connection with room for a watch; the room is given back when this is dropped.
 pub(crate) struct Lane {
-    pub client: kube::Client,
+    pub client: Client,
     pub traffic: Traffic,
     _room: Arc<()>,
 }
 
-/// A client of a server in this process: any tower service of HTTP requests, such as an `axum::Router`. Must be called inside a tokio runtime.
-pub fn in_process<S, B>(service: S) -> kube::Client
+/// A client of a server in this process: any tower service of HTTP requests, such as an `axum::Router`.
+pub fn in_process<S, B>(service: S) -> Client
 where
-    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
     S::Future: Send + 'static,
     S::Error: Into<BoxError>,
     B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    kube::Client::new(service, "default")
+    Client::new(service, "default")
 }
 
 impl Cluster {
@@ -153,7 +155,7 @@ impl Cluster {
                 (client, server, origin, Lanes { make: Some(make), used: Mutex::default() })
             }
         };
-        let default_namespace = client.default_namespace().to_owned();
+        let default_namespace = client.default_namespace.clone();
         let http = Http::new(client, concurrency, Traffic::of(&server));
         let version = check(&http, &server, &origin, timeout).await?;
         Ok(Self { inner: Arc::new(Inner { http, server, version, default_namespace, lanes }) })
@@ -162,7 +164,7 @@ impl Cluster {
     /// Connects to a server in this process. `server` is the name it is known by, such as [`IN_CLUSTER_SERVER`].
     pub async fn connect_in_process<S, B>(service: S, server: &str) -> Result<Self, Error>
     where
-        S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
         S::Future: Send + 'static,
         S::Error: Into<BoxError>,
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
@@ -180,7 +182,7 @@ impl Cluster {
         &self.inner.version
     }
 
-    pub fn client(&self) -> kube::Client {
+    pub fn client(&self) -> Client {
         self.inner.http.client().clone()
     }
 

@@ -1,6 +1,7 @@
 //! The HTTP stack of a client: HTTP/2 where the server speaks it, keep-alive pings so that a dead connection is noticed, a proxy.
 
 use super::{
+    client::Client,
     config::root_cause,
     proxy::Proxy,
     tokens::{Bearer, Tokens},
@@ -10,7 +11,7 @@ use hyper::rt::{Read, Write};
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::{
     client::legacy::{
-        Client,
+        self,
         connect::{Connection, HttpConnector},
     },
     rt::{TokioExecutor, TokioTimer},
@@ -32,7 +33,7 @@ pub(super) fn install_crypto() {
 }
 
 /// A client that goes by a proxy, and whose requests carry these tokens.
-pub(super) fn client(config: &Config, proxy: &Proxy, tokens: Option<&Arc<Tokens>>, origin: &str) -> Result<kube::Client, Error> {
+pub(super) fn client(config: &Config, proxy: &Proxy, tokens: Option<&Arc<Tokens>>, origin: &str) -> Result<Client, Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -59,7 +60,7 @@ fn tls(config: &Config, origin: &str) -> Result<rustls::ClientConfig, Error> {
 }
 
 /// A client whose connections are made by `connector`.
-fn over<C>(connector: C, config: &Config, tokens: Option<&Arc<Tokens>>, origin: &str) -> Result<kube::Client, Error>
+fn over<C>(connector: C, config: &Config, tokens: Option<&Arc<Tokens>>, origin: &str) -> Result<Client, Error>
 where
     C: Service<http::Uri> + Clone + Send + Sync + 'static,
     C::Response: Connection + Read + Write + Send + Unpin + 'static,
@@ -71,7 +72,7 @@ where
         let name = name.clone().try_into().map_err(|e| Error::config(origin, format!("tls-server-name: {e}"), "use a host name"))?;
         https = https.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(name));
     }
-    let hyper: Client<_, kube::client::Body> = Client::builder(TokioExecutor::new())
+    let hyper: legacy::Client<_, kube::client::Body> = legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .timer(TokioTimer::new())
         .http2_initial_stream_window_size(STREAM_WINDOW)
@@ -85,5 +86,5 @@ where
     let tokens = tokens.map(|tokens| AsyncFilterLayer::new(Bearer(tokens.clone())));
     let service = option_layer(tokens).layer(headers.layer(hyper.map_err(BoxError::from)));
     let service = config.base_uri_layer().layer(option_layer(auth).layer(service));
-    Ok(kube::Client::new(service, config.default_namespace.clone()))
+    Ok(Client::new(service, &config.default_namespace))
 }

@@ -36,7 +36,7 @@ async fn exchange(request: Request<Vec<u8>>, here: bool) -> Result<String, Strin
     let mut request = Request::from_parts(parts, kube::client::Body::from(body));
     *request.uri_mut() = path.parse().map_err(|e| format!("{host}{path}: {e}"))?;
     let answer = async {
-        let response = client.send(request).await.map_err(|e| super::super::config::root_cause(&e))?;
+        let response = client.send(request).await.map_err(|e| super::super::config::root_cause(&*e))?;
         let status = response.status();
         let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await.map_err(|e| e.to_string())?;
         let text = String::from_utf8_lossy(&body.to_bytes()).into_owned();
