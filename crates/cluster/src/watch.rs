@@ -11,9 +11,12 @@ use crate::{
 use bytes::{Buf, BytesMut};
 use futures::StreamExt;
 use http_body_util::BodyExt;
-use serde::Deserialize;
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor},
+};
 use serde_json::value::RawValue;
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -163,19 +166,56 @@ struct Event<'a> {
     object: &'a RawValue,
 }
 
-/// `metadata.resourceVersion` alone.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Versioned<'a> {
-    #[serde(borrow)]
-    metadata: VersionMeta<'a>,
+/// Looks for the text at a path. Once it is found the rest is not read, which is what the error of the visitor is for.
+struct Find<'a, 'f> {
+    path: &'static [&'static str],
+    found: &'f mut Option<Cow<'a, str>>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct VersionMeta<'a> {
-    #[serde(borrow)]
-    resource_version: Cow<'a, str>,
+impl<'a> DeserializeSeed<'a> for Find<'a, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'a> Visitor<'a> for Find<'a, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut access: A) -> Result<(), A::Error> {
+        while let Some(name) = access.next_key::<Text<'a>>()? {
+            match self.path {
+                [field] if name.0 == *field => {
+                    *self.found = Some(access.next_value::<Text<'a>>()?.0);
+                    return Err(A::Error::custom("found"));
+                }
+                [field, rest @ ..] if !rest.is_empty() && name.0 == *field => {
+                    access.next_value_seed(Find { path: rest, found: &mut *self.found })?;
+                }
+                _ => {
+                    access.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// `metadata.resourceVersion`.
+fn version(object: &RawValue) -> Option<Cow<'_, str>> {
+    let mut found = None;
+    // An error says that it was found, or that it cannot be.
+    let _ = Find { path: &["metadata", "resourceVersion"], found: &mut found }
+        .deserialize(&mut serde_json::Deserializer::from_str(object.get()));
+    found.filter(|v| !v.is_empty())
 }
 
 /// One watch request; `Ok` is its ordinary end.
@@ -234,10 +274,9 @@ fn deliver(line: &[u8], sink: &mut impl Sink, position: &mut String, what: &str)
     if let Some(kind) = kind {
         sink.event(kind, event.object);
     }
-    let versioned: Versioned<'_> = serde_json::from_str(event.object.get()).map_err(|e| Error::decode(what, e))?;
-    if !versioned.metadata.resource_version.is_empty() {
+    if let Some(version) = version(event.object) {
         position.clear();
-        position.push_str(&versioned.metadata.resource_version);
+        position.push_str(&version);
         sink.position(position);
     }
     Ok(())
