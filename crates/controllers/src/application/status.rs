@@ -185,9 +185,29 @@ pub fn append_history(app: &mut Application, state: &OperationState, now: Timest
 /// The merge patch that turns `before` into `after`, restricted to what the controller writes: status and operation.
 /// `None` when nothing differs. Operation state is replaced as a whole: a field that is gone must go.
 pub fn patch(before: &Application, after: &Application) -> Option<Value> {
-    let part = |app: &Application| json!({"status": app.status, "operation": app.operation});
-    let patch = json_merge::create_two_way(&part(before), &part(after)).expect("both are maps that serde made");
+    if before.status == after.status && before.operation == after.operation {
+        return None;
+    }
+    let part = |app: &Application, status| json!({"status": status, "operation": app.operation});
+    let (old, new) = differing(&before.status, &after.status);
+    let patch = json_merge::create_two_way(&part(before, old), &part(after, new)).expect("both are maps that serde made");
     patch.as_object().is_some_and(|p| !p.is_empty()).then_some(patch)
+}
+
+/// Both without the large parts that are the same in both: most writes change a revision and a time.
+fn differing(before: &ApplicationStatus, after: &ApplicationStatus) -> (ApplicationStatus, ApplicationStatus) {
+    fn drop_same<T: PartialEq + Default>(a: &mut T, b: &mut T) {
+        if a == b {
+            (*a, *b) = Default::default();
+        }
+    }
+    let (mut a, mut b) = (before.clone(), after.clone());
+    drop_same(&mut a.resources, &mut b.resources);
+    drop_same(&mut a.sync.compared_to, &mut b.sync.compared_to);
+    drop_same(&mut a.history, &mut b.history);
+    drop_same(&mut a.operation_state, &mut b.operation_state);
+    drop_same(&mut a.summary, &mut b.summary);
+    (a, b)
 }
 
 /// The sentences of the Events that a change of status deserves.
