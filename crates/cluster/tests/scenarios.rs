@@ -431,7 +431,7 @@ async fn records_and_settings_are_followed(ground: &Ground) {
         "spec": {"project": "default", "source": {"repoURL": "https://git.example/a", "path": "."}, "destination": {"namespace": "x", "server": "https://kubernetes.default.svc"}}}));
     let made = records.applications.create(&app).await.expect("created");
     assert_eq!(made.value().expect("typed").spec.project, "default");
-    assert_eq!(changes.recv().await.expect("told").record.object.name(), "web");
+    assert_eq!(changes.recv().await.expect("told").record.meta.name, "web");
     assert!(records.applications.get("cluster-records", "web").is_some(), "there at once");
     // Many change it at once; nothing is lost.
     let writers = (0..8).map(|i| {
@@ -446,7 +446,7 @@ async fn records_and_settings_are_followed(ground: &Ground) {
     });
     futures::future::join_all(writers).await;
     let app = records.applications.get("cluster-records", "web").expect("there");
-    assert_eq!(app.object.annotations().len(), 8);
+    assert_eq!(app.object().annotations().len(), 8);
     // Settings follow the ConfigMap.
     let mut settings = records.watch_settings();
     let method = json!({"application.resourceTrackingMethod": "label"});
@@ -455,17 +455,14 @@ async fn records_and_settings_are_followed(ground: &Ground) {
     // Events.
     let events = records.events("argocd-server");
     events
-        .write(&Event::new(EventTarget::of(&app.object), "OperationStarted", "admin initiated sync").annotation("user", "admin"))
+        .write(&Event::new(EventTarget::application(&app.meta), "OperationStarted", "admin initiated sync").annotation("user", "admin"))
         .await
         .expect("written");
-    let about = events.about("cluster-records", "web", app.object.uid()).await.expect("readable");
+    let about = events.about("cluster-records", "web", &app.meta.uid).await.expect("readable");
     assert_eq!(about.iter().map(|e| e.str_at("/source/component")).collect::<Vec<_>>(), ["argocd-server"]);
     // Deleted, and gone when its finalizer is removed.
-    records.applications.delete("cluster-records", "web", app.object.uid(), "").await.expect("accepted");
-    eventually("the deletion is seen", || {
-        records.applications.get("cluster-records", "web").is_some_and(|r| r.object.deletion_timestamp().is_some())
-    })
-    .await;
+    records.applications.delete("cluster-records", "web", &app.meta.uid, "").await.expect("accepted");
+    eventually("the deletion is seen", || records.applications.get("cluster-records", "web").is_some_and(|r| r.meta.is_deleting)).await;
     let release = |o: &mut Object| {
         o.set_finalizers(Vec::new());
         Ok(true)

@@ -91,7 +91,7 @@ impl Index {
         let mut known = self.known.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         // The watch has been here already, and may even have seen it deleted.
         if version(app) > known.version {
-            self.put(&mut known, app.clone());
+            self.put(&mut known, Arc::new(app.clone()));
         }
     }
 
@@ -112,25 +112,24 @@ impl Index {
             }
             StoreEvent::Changed(app) => {
                 known.version = known.version.max(version(&app));
-                self.put(&mut known, *app);
+                self.put(&mut known, app);
             }
             StoreEvent::Deleted(app) => {
                 known.version = known.version.max(version(&app));
                 let outdated = known.apps.get(&key(&app)).is_some_and(|have| have.metadata.uid != app.metadata.uid);
                 if !outdated && known.apps.remove(&key(&app)).is_some() {
-                    self.send(Change::Deleted, Arc::new(*app));
+                    self.send(Change::Deleted, app);
                 }
             }
         }
     }
 
-    fn put(&self, known: &mut Known, app: Application) {
+    fn put(&self, known: &mut Known, app: Arc<Application>) {
         let before = known.apps.get(&key(&app));
         if before.is_some_and(|have| version(have) >= version(&app)) {
             return;
         }
         let change = if before.is_some() { Change::Modified } else { Change::Added };
-        let app = Arc::new(app);
         known.apps.insert(key(&app), app.clone());
         self.send(change, app);
     }
@@ -168,17 +167,17 @@ mod tests {
     fn own_writes_are_seen_at_once_and_only_once() {
         let index = Index::default();
         let mut events = index.subscribe();
-        index.apply(StoreEvent::Reset { items: vec![app("a", "1", 5)], resource_version: "7".into() });
+        index.apply(StoreEvent::Reset { items: vec![app("a", "1", 5).into()], resource_version: "7".into() });
         index.wrote(&app("b", "2", 8));
-        index.apply(StoreEvent::Changed(Box::new(app("b", "2", 8))));
+        index.apply(StoreEvent::Changed(Arc::new(app("b", "2", 8))));
         assert_eq!(drain(&mut events), ["ADDED a", "ADDED b"]);
     }
 
     #[test]
     fn a_late_own_write_does_not_bring_back_the_deleted() {
         let index = Index::default();
-        index.apply(StoreEvent::Changed(Box::new(app("a", "1", 5))));
-        index.apply(StoreEvent::Deleted(Box::new(app("a", "1", 9))));
+        index.apply(StoreEvent::Changed(Arc::new(app("a", "1", 5))));
+        index.apply(StoreEvent::Deleted(Arc::new(app("a", "1", 9))));
         index.wrote(&app("a", "1", 8));
         assert!(index.all().0.is_empty());
         assert_eq!(index.all().1, 9);
@@ -187,9 +186,9 @@ mod tests {
     #[test]
     fn a_new_list_tells_what_was_missed() {
         let index = Index::default();
-        index.apply(StoreEvent::Reset { items: vec![app("a", "1", 1), app("b", "2", 2)], resource_version: "2".into() });
+        index.apply(StoreEvent::Reset { items: vec![app("a", "1", 1).into(), app("b", "2", 2).into()], resource_version: "2".into() });
         let mut events = index.subscribe();
-        index.apply(StoreEvent::Reset { items: vec![app("b", "2", 4), app("c", "3", 5)], resource_version: "5".into() });
+        index.apply(StoreEvent::Reset { items: vec![app("b", "2", 4).into(), app("c", "3", 5).into()], resource_version: "5".into() });
         assert_eq!(drain(&mut events), ["DELETED a", "MODIFIED b", "ADDED c"]);
     }
 }

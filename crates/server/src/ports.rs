@@ -57,11 +57,11 @@ pub type StoreResult<T> = Result<T, StoreError>;
 pub enum StoreEvent {
     /// All there are, after a list.
     Reset {
-        items: Vec<Application>,
+        items: Vec<Arc<Application>>,
         resource_version: String,
     },
-    Changed(Box<Application>),
-    Deleted(Box<Application>),
+    Changed(Arc<Application>),
+    Deleted(Arc<Application>),
 }
 
 /// A Secret, its values decoded.

@@ -83,8 +83,8 @@ impl ControlPlane {
         let clusters = move || {
             let (apps, now) = (records.applications.list(), jiff::Timestamp::now());
             let names = |app: &Record<Application>, d: &Destination| {
-                let at = |field: &str, name: &str| !name.is_empty() && app.object.str_at(field) == name;
-                at("/spec/destination/server", &d.server) || at("/spec/destination/name", &d.name)
+                let is = |named: &str, name: &str| !name.is_empty() && named == name;
+                app.value().is_ok_and(|app| is(&app.spec.destination.server, &d.server) || is(&app.spec.destination.name, &d.name))
             };
             let info = |c: &LiveCluster| {
                 let count = apps.iter().filter(|app| names(app, &c.destination)).count();

@@ -2,6 +2,7 @@
 //!
 //! Main type: [`Events`]. An Event that cannot be written is logged and forgotten: it is never worth a failure.
 
+use super::lean::Meta;
 use crate::{
     connect::Cluster,
     error::Error,
@@ -11,6 +12,7 @@ use crate::{
 use http::Method;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use tiphys_api::constants;
 use tiphys_apimachinery::{Gvk, Object};
 
 /// What an Event is about.
@@ -24,13 +26,13 @@ pub struct EventTarget {
 }
 
 impl EventTarget {
-    pub fn of(object: &Object) -> Self {
+    pub fn application(meta: &Meta) -> Self {
         Self {
-            gvk: object.gvk(),
-            namespace: object.namespace().to_owned(),
-            name: object.name().to_owned(),
-            uid: object.uid().to_owned(),
-            resource_version: object.resource_version().to_owned(),
+            gvk: Gvk::new(constants::GROUP, constants::VERSION, "Application"),
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone(),
+            uid: meta.uid.clone(),
+            resource_version: meta.resource_version.clone(),
         }
     }
 }

@@ -1,109 +1,171 @@
-//! Records are read without `metadata.managedFields`: half of an Application's bytes, which nobody here looks at.
+//! Records are kept as their JSON, without `metadata.managedFields`: half of an Application's bytes, which nobody here looks at.
 //!
-//! Main functions: [`object`] and [`head`].
+//! Main type: [`Raw`], a record of which only the metadata was read; whether it is news is known before anything is copied.
 
-use serde::{
-    Deserialize,
-    de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor},
-};
-use serde_json::{Map, Value};
-use std::{borrow::Cow, fmt};
-use tiphys_apimachinery::Object;
+use crate::discovery::Kind;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::{borrow::Cow, collections::BTreeMap};
 
-/// An object without its managedFields, which are skipped as bytes.
-pub fn object(json: &[u8]) -> Result<Object, serde_json::Error> {
-    let mut reader = serde_json::Deserializer::from_slice(json);
-    let map = Without { fields: &["metadata", "managedFields"] }.deserialize(&mut reader)?;
-    reader.end()?;
-    Ok(Object(map))
+/// What every reader asks of a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    pub resource_version: String,
+    pub labels: BTreeMap<String, String>,
+    pub finalizers: Vec<String>,
+    /// It goes when nothing holds it any more.
+    pub is_deleting: bool,
 }
 
-/// Reads a map but what is at a path, of which the last name is left out.
-struct Without {
-    fields: &'static [&'static str],
-}
-
-impl<'de> DeserializeSeed<'de> for Without {
-    type Value = Map<String, Value>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Without {
-    type Value = Map<String, Value>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
-        let mut map = Map::new();
-        while let Some(name) = access.next_key::<String>()? {
-            match self.fields {
-                [field] if name == *field => {
-                    access.next_value::<IgnoredAny>()?;
-                }
-                [field, rest @ ..] if name == *field => {
-                    map.insert(name, Value::Object(access.next_value_seed(Self { fields: rest })?));
-                }
-                _ => {
-                    map.insert(name, access.next_value()?);
-                }
-            }
-        }
-        Ok(map)
-    }
-}
-
-/// Which object it is and in which version, without reading the rest.
-#[derive(Deserialize)]
-pub struct Head<'a> {
-    #[serde(borrow)]
-    pub metadata: HeadMeta<'a>,
+/// A record as the server sent it.
+pub struct Raw<'a> {
+    json: &'a str,
+    typed: bool,
+    kind: Cow<'a, str>,
+    metadata: Metadata<'a>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct HeadMeta<'a> {
-    #[serde(borrow)]
-    pub name: Cow<'a, str>,
+struct Outer<'a> {
     #[serde(borrow, default)]
-    pub namespace: Cow<'a, str>,
+    api_version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    kind: Cow<'a, str>,
     #[serde(borrow)]
-    pub resource_version: Cow<'a, str>,
+    metadata: &'a RawValue,
 }
 
-/// `None`: it is not as objects of a server are.
-pub fn head(json: &str) -> Option<HeadMeta<'_>> {
-    serde_json::from_str::<Head<'_>>(json).ok().map(|h| h.metadata)
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    #[serde(borrow, default)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow, default)]
+    uid: Cow<'a, str>,
+    #[serde(borrow, default)]
+    resource_version: Cow<'a, str>,
+    #[serde(default)]
+    labels: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    finalizers: Option<Vec<String>>,
+    #[serde(borrow, default)]
+    deletion_timestamp: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    managed_fields: Option<&'a RawValue>,
+}
+
+impl<'a> Raw<'a> {
+    pub fn read(json: &'a str) -> Result<Self, serde_json::Error> {
+        let outer: Outer<'a> = serde_json::from_str(json)?;
+        let metadata = serde_json::from_str(outer.metadata.get())?;
+        Ok(Self { json, typed: !outer.api_version.is_empty(), kind: outer.kind, metadata })
+    }
+
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    pub fn key(&self) -> (String, String) {
+        (self.metadata.namespace.clone().into_owned(), self.metadata.name.clone().into_owned())
+    }
+
+    /// 0: it has none.
+    pub fn version(&self) -> u64 {
+        self.metadata.resource_version.parse().unwrap_or(0)
+    }
+
+    /// Its JSON and what is asked of it. Items of a list of a built-in kind do not say what they are, records do.
+    pub fn keep(self, kind: &Kind) -> (Box<str>, Meta) {
+        let before =
+            if self.typed { String::new() } else { format!(r#""apiVersion":"{}","kind":"{}","#, kind.gvk.api_version(), kind.gvk.kind) };
+        let open = self.json.find('{').map_or(0, |at| at + 1);
+        let (from, to) =
+            self.metadata.managed_fields.and_then(|value| entry(self.json, value)).unwrap_or((self.json.len(), self.json.len()));
+        let parts = [&self.json[..open], &before, &self.json[open..from], &self.json[to..]];
+        let m = self.metadata;
+        let meta = Meta {
+            namespace: m.namespace.into_owned(),
+            name: m.name.into_owned(),
+            uid: m.uid.into_owned(),
+            resource_version: m.resource_version.into_owned(),
+            labels: m.labels.unwrap_or_default(),
+            finalizers: m.finalizers.unwrap_or_default(),
+            is_deleting: m.deletion_timestamp.is_some(),
+        };
+        (parts.concat().into(), meta)
+    }
+}
+
+/// From where to where the text has the entry of `managedFields` with this value, one comma included.
+fn entry(json: &str, value: &RawValue) -> Option<(usize, usize)> {
+    let from = value.get().as_ptr() as usize - json.as_ptr() as usize;
+    let key = json[..from].rfind("\"managedFields\"")?;
+    let end = from + value.get().len();
+    let after = json[end..].trim_start();
+    if after.starts_with(',') {
+        return Some((key, json.len() - after.len() + 1));
+    }
+    let before = json[..key].trim_end();
+    Some((before.strip_suffix(',').map_or(key, str::len), end))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn kept(json: &str) -> (Value, Meta) {
+        let (json, meta) = Raw::read(json).expect("readable").keep(&super::super::kind("g", "v1", "Thing", "things"));
+        (serde_json::from_str(&json).unwrap_or_else(|e| panic!("{json}: {e}")), meta)
+    }
 
     #[test]
     fn only_managed_fields_of_the_metadata_are_left_out() {
         let whole = json!({
             "apiVersion": "v1", "kind": "A", "managedFields": [1],
             "metadata": {"managedFields": [{"fieldsV1": {"f:metadata": {}}}], "name": "a", "labels": {"managedFields": "x"}},
-            "spec": {"metadata": {"managedFields": 2}, "many": [1, 1.5, null, "\u{e9}"]},
+            "spec": {"metadata": {"managedFields": 2}, "many": [1, 1.5, null, "\u{e9}\"managedFields\""]},
         });
         let mut wanted = whole.clone();
         wanted["metadata"].as_object_mut().expect("a map").remove("managedFields");
-        assert_eq!(object(whole.to_string().as_bytes()).expect("readable").into_value(), wanted);
-        for bad in ["", "[]", "null", "{", r#"{"metadata": 1}"#, r#"{"metadata": {}} x"#] {
-            assert!(object(bad.as_bytes()).is_err(), "{bad}");
+        assert_eq!(kept(&whole.to_string()).0, wanted);
+        assert_eq!(kept(&serde_json::to_string_pretty(&whole).expect("text")).0, wanted);
+        for (metadata, left) in [
+            (r#"{"name":"a","managedFields":[1]}"#, json!({"name": "a"})),
+            (r#"{ "managedFields" : [1] }"#, json!({})),
+            (r#"{"managedFields":[ 1 ] , "name":"a"}"#, json!({"name": "a"})),
+            (r#"{"managedFields":null,"name":"a"}"#, json!({"managedFields": null, "name": "a"})),
+            (r#"{}"#, json!({})),
+        ] {
+            let found = kept(&format!(r#"{{"apiVersion":"v1","metadata":{metadata},"z":1}}"#)).0;
+            assert_eq!(found, json!({"apiVersion": "v1", "metadata": left, "z": 1}), "{metadata}");
+        }
+        for bad in ["", "[]", "null", "{", r#"{"metadata": 1}"#, r#"{"metadata": {}} x"#, r#"{"spec": {}}"#] {
+            assert!(Raw::read(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn the_head_is_read_in_any_order() {
-        let head = head(r#"{"spec": {"metadata": {"name": "no"}}, "metadata": {"resourceVersion": "7", "name": "a\"b"}}"#).expect("a head");
-        assert_eq!((&*head.name, &*head.namespace, &*head.resource_version), ("a\"b", "", "7"));
-        assert!(super::head(r#"{"metadata": {"name": "a"}}"#).is_none());
+    fn the_metadata_is_read_in_any_order() {
+        let text = r#"{"spec": {"metadata": {"name": "no"}}, "metadata": {"resourceVersion": "7", "name": "a\"b", "uid": "u",
+            "finalizers": ["f"], "labels": {"l": "v"}, "deletionTimestamp": "2026-01-01T00:00:00Z"}, "kind": "K", "apiVersion": "v1"}"#;
+        let raw = Raw::read(text).expect("readable");
+        assert_eq!((raw.key(), raw.version(), raw.kind()), ((String::new(), "a\"b".to_owned()), 7, "K"));
+        let meta = kept(text).1;
+        assert_eq!((meta.uid.as_str(), meta.finalizers.as_slice(), meta.is_deleting), ("u", ["f".to_owned()].as_slice(), true));
+        assert_eq!(meta.labels.get("l").map(String::as_str), Some("v"));
+        assert_eq!(Raw::read(r#"{"metadata": {"name": "a"}}"#).expect("readable").version(), 0);
+    }
+
+    #[test]
+    fn an_item_of_a_list_learns_what_it_is() {
+        let (value, _) = kept(r#"{"metadata": {"name": "a", "managedFields": []}, "data": {}}"#);
+        assert_eq!(value, json!({"apiVersion": "g/v1", "kind": "Thing", "metadata": {"name": "a"}, "data": {}}));
     }
 }

@@ -12,14 +12,15 @@ mod store;
 
 pub use config::Config;
 pub use events::{Event, EventTarget, Events};
+pub use lean::Meta;
 pub use projects::Impersonation;
 pub use settings::{RepoSecret, SecretText, Settings, is_in_cluster};
-pub use store::{Record, RecordChange, Store};
+pub use store::{Readable, Record, RecordChange, Store};
 
 use crate::{connect::Cluster, discovery::Kind, error::Error};
 use std::{collections::BTreeSet, sync::Arc};
 use tiphys_api::{AppProject, Application, constants};
-use tiphys_apimachinery::Gvk;
+use tiphys_apimachinery::{Gvk, Object};
 use tiphys_gocompat::patterns;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -27,8 +28,22 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// Who owns the fields that these writes set.
 pub(crate) const FIELD_MANAGER: &str = constants::FIELD_MANAGER;
 
-/// An object that is read by its fields alone.
-pub type Untyped = serde_json::Value;
+impl Readable for Application {
+    fn bare(mut self) -> Self {
+        (self.api_version, self.kind) = Default::default();
+        self
+    }
+}
+
+impl Readable for AppProject {
+    fn bare(mut self) -> Self {
+        (self.api_version, self.kind) = Default::default();
+        self
+    }
+}
+
+/// Read by its fields alone.
+impl Readable for Object {}
 
 /// Where the records are.
 #[derive(Clone, Debug)]
@@ -76,8 +91,8 @@ pub struct Records {
     pub namespace: String,
     pub applications: Store<Application>,
     pub projects: Store<AppProject>,
-    pub config_maps: Store<Untyped>,
-    pub secrets: Store<Untyped>,
+    pub config_maps: Store<Object>,
+    pub secrets: Store<Object>,
     settings: watch::Receiver<Arc<Settings>>,
     /// `None` until it is known.
     permitted: watch::Receiver<Option<Arc<Permitted>>>,

@@ -2,11 +2,7 @@
 //!
 //! Main type: [`Settings`]. A broken entry becomes a problem with the name of its object and field and never hides the others.
 
-use super::{
-    Untyped,
-    config::Config,
-    store::{Record, Store},
-};
+use super::{config::Config, store::Store};
 use crate::{
     cache::CacheOptions,
     connect::{ClusterSecret, IN_CLUSTER_SERVER},
@@ -175,7 +171,7 @@ impl Settings {
 }
 
 /// Rebuilds the snapshot when a ConfigMap or Secret changes.
-pub(super) fn follow(config_maps: &Store<Untyped>, secrets: &Store<Untyped>) -> watch::Receiver<Arc<Settings>> {
+pub(super) fn follow(config_maps: &Store<Object>, secrets: &Store<Object>) -> watch::Receiver<Arc<Settings>> {
     let (sender, receiver) = watch::channel(Arc::new(Settings::default()));
     let (mut maps_changed, mut secrets_changed) = (config_maps.changes(), secrets.changes());
     let (config_maps, secrets) = (config_maps.clone(), secrets.clone());
@@ -200,12 +196,12 @@ pub(super) fn follow(config_maps: &Store<Untyped>, secrets: &Store<Untyped>) -> 
     receiver
 }
 
-fn read(config_maps: &Store<Untyped>, secrets: &Store<Untyped>) -> Settings {
+fn read(config_maps: &Store<Object>, secrets: &Store<Object>) -> Settings {
     let mut settings = Settings { complete: true, ..Settings::default() };
     for record in config_maps.list() {
-        let (object, data) = (&record.object, texts(&record));
-        match object.name() {
-            "argocd-cm" => (settings.config, settings.config_version) = (data.into(), object.resource_version().to_owned()),
+        let (version, data) = (record.meta.resource_version.clone(), texts(&record.object()));
+        match record.meta.name.as_str() {
+            "argocd-cm" => (settings.config, settings.config_version) = (data.into(), version),
             "argocd-rbac-cm" => settings.rbac = data,
             "argocd-cmd-params-cm" => settings.params = data,
             "argocd-ssh-known-hosts-cm" => settings.known_hosts = data.get("ssh_known_hosts").cloned().unwrap_or_default(),
@@ -215,7 +211,7 @@ fn read(config_maps: &Store<Untyped>, secrets: &Store<Untyped>) -> Settings {
         }
     }
     for record in secrets.list() {
-        let object = &record.object;
+        let object = &record.object();
         if object.name() == "argocd-secret" {
             settings.secret_version = object.resource_version().to_owned();
             settings.secret = decode(object).into_iter().map(|(k, v)| (k, SecretText(v))).collect();
@@ -295,8 +291,8 @@ fn typed<T: serde::de::DeserializeOwned>(object: &Object, renamed: &[(&str, &str
     serde_json::from_value(Value::Object(fields)).map_err(|e| format!("Secret {name}: {e}"))
 }
 
-fn texts(record: &Record<Untyped>) -> Texts {
-    let data = record.object.0.get("data").and_then(Value::as_object);
+fn texts(map: &Object) -> Texts {
+    let data = map.0.get("data").and_then(Value::as_object);
     data.map(|d| d.iter().filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect()).unwrap_or_default()
 }
 

@@ -3,7 +3,7 @@
 //! Main types: [`Store`] and [`Record`], an object with the type it is read as beside it. A write's answer is taken in at once, so a
 //! reader never sees less than it wrote.
 
-use super::lean::{self, HeadMeta};
+use super::lean::{Meta, Raw};
 use crate::{
     cache::Deed,
     connect::Cluster,
@@ -27,26 +27,51 @@ const FEED_LENGTH: usize = 8192;
 /// How often a read-modify-write is tried again after a conflict.
 const CONFLICTS: usize = 20;
 
+/// What a record is read as.
+pub trait Readable: DeserializeOwned + Send + Sync + 'static {
+    /// Takes away what says nothing of this one record.
+    #[must_use]
+    fn bare(self) -> Self {
+        self
+    }
+}
+
 /// One object and, made on first use, the type it is read as.
 pub struct Record<T> {
+    pub meta: Meta,
     /// As the server has it, without managedFields.
-    pub object: Object,
+    json: Box<str>,
     value: OnceLock<Result<Arc<T>, String>>,
 }
 
-impl<T: DeserializeOwned> Record<T> {
-    fn new(object: Object) -> Self {
-        Self { object, value: OnceLock::new() }
+impl<T> Record<T> {
+    fn new(raw: Raw<'_>, kind: &Kind) -> Self {
+        let (json, meta) = raw.keep(kind);
+        Self { meta, json, value: OnceLock::new() }
     }
 
-    /// The typed value; an error says which field is not what it should be.
-    pub fn value(&self) -> Result<Arc<T>, String> {
-        let read = || T::deserialize(&self.object.0).map(Arc::new).map_err(|e| format!("{}: {e}", self.object.key()));
-        self.value.get_or_init(read).clone()
+    /// As the server has it, without managedFields; read anew for each caller.
+    pub fn object(&self) -> Object {
+        serde_json::from_str(&self.json).expect("it was read before")
     }
 
     fn version(&self) -> u64 {
-        self.object.resource_version().parse().unwrap_or(0)
+        self.meta.resource_version.parse().unwrap_or(0)
+    }
+
+    fn key(&self) -> NamespacedName {
+        (self.meta.namespace.clone(), self.meta.name.clone())
+    }
+}
+
+impl<T: Readable> Record<T> {
+    /// The typed value; an error says what is not as it should be.
+    pub fn value(&self) -> Result<Arc<T>, String> {
+        let read = || match serde_json::from_str::<T>(&self.json) {
+            Ok(value) => Ok(Arc::new(value.bare())),
+            Err(e) => Err(format!("{}/{}: {e}", self.meta.namespace, self.meta.name)),
+        };
+        self.value.get_or_init(read).clone()
     }
 }
 
@@ -101,7 +126,7 @@ struct State {
     error: Option<Error>,
 }
 
-impl<T: DeserializeOwned + Send + Sync + 'static> Store<T> {
+impl<T: Readable> Store<T> {
     /// Starts following the kind in these namespaces (none: all of them). Must be called inside a tokio runtime.
     pub fn start(cluster: Cluster, kind: Kind, namespaces: &[String], label_selector: &str) -> Self {
         let all: Admits = Arc::new(|_| true);
@@ -211,15 +236,17 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Store<T> {
     /// Sends a request whose answer is one record, and takes the answer in.
     async fn send(&self, call: Call, namespace: &str, name: &str) -> Result<Arc<Record<T>>, Error> {
         let answer = self.shared.cluster.http().send(&call).await?;
-        let object = lean::object(&answer).map_err(|e| Error::decode(call.what(), e))?;
-        if object.kind() == "Status" {
+        let text = std::str::from_utf8(&answer).map_err(|e| Error::decode(call.what(), e))?;
+        let raw = Raw::read(text).map_err(|e| Error::decode(call.what(), e))?;
+        let is_gone = raw.kind() == "Status";
+        let record = Arc::new(Record::new(raw, &self.shared.kind));
+        if is_gone {
             // The write took away what held a record that was to be deleted: the server has nothing to show any more.
             let key = (namespace.to_owned(), name.to_owned());
-            let last = self.get(namespace, name).unwrap_or_else(|| Arc::new(Record::new(object)));
+            let last = self.get(namespace, name).unwrap_or(record);
             self.shared.remove(&key, None, 0);
             return Ok(last);
         }
-        let record = Arc::new(Record::new(object));
         self.shared.take(record.clone(), true);
         Ok(record)
     }
@@ -266,17 +293,18 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Store<T> {
                 Some(record) => record,
                 None => self.send(Call::get(self.path(namespace, name)), namespace, name).await?,
             };
-            let mut changed = record.object.clone();
+            let before = record.object();
+            let mut changed = before.clone();
             if !change(&mut changed)? {
                 return Ok(record);
             }
-            let (before, after) = (record.object.clone().into_value(), changed.into_value());
-            let mut patch = tiphys_apimachinery::patch::json_merge::create_two_way(&before, &after)
-                .map_err(|e| Error::Invalid { key: record.object.key().to_string(), problem: e.to_string() })?;
+            let key = before.key();
+            let mut patch = tiphys_apimachinery::patch::json_merge::create_two_way(&before.into_value(), &changed.into_value())
+                .map_err(|e| Error::Invalid { key: key.to_string(), problem: e.to_string() })?;
             if patch.as_object().is_some_and(serde_json::Map::is_empty) {
                 return Ok(record);
             }
-            patch["metadata"]["resourceVersion"] = json!(record.object.resource_version());
+            patch["metadata"]["resourceVersion"] = json!(record.meta.resource_version);
             match self.merge_patch(namespace, name, &patch).await {
                 Err(e) if e.is_conflict() && attempt < CONFLICTS => {
                     tokio::time::sleep(crate::request::backoff(
@@ -309,7 +337,7 @@ fn bytes_of(object: &Object) -> Vec<u8> {
     serde_json::to_vec(object).expect("a JSON map can be written as JSON")
 }
 
-impl<T: DeserializeOwned> Shared<T> {
+impl<T: Readable> Shared<T> {
     /// From now on keeps what `admits` takes; nothing is known of how far the others were seen.
     fn keep_only(&self, admits: Admits) {
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
@@ -322,16 +350,15 @@ impl<T: DeserializeOwned> Shared<T> {
     }
 
     /// Whether this state of a record, or a later one, is there already.
-    fn knows(&self, head: &HeadMeta<'_>) -> bool {
-        let key = (head.namespace.clone().into_owned(), head.name.clone().into_owned());
-        let version = head.resource_version.parse().unwrap_or(0);
+    fn knows(&self, raw: &Raw<'_>) -> bool {
+        let version = raw.version();
         let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
-        version != 0 && records.all.get(&key).is_some_and(|r| version <= r.version())
+        version != 0 && records.all.get(&raw.key()).is_some_and(|r| version <= r.version())
     }
 
     /// Takes a newer state of a record. `write`: it is the answer to a request of ours, which the watch may have overtaken.
     fn take(&self, record: Arc<Record<T>>, write: bool) {
-        let key = (record.object.namespace().to_owned(), record.object.name().to_owned());
+        let key = record.key();
         let version = record.version();
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         if !(records.admits)(&key.0) {
@@ -339,9 +366,9 @@ impl<T: DeserializeOwned> Shared<T> {
         }
         let before = records.all.get(&key).cloned();
         // The answer to the removal of the last finalizer still has the resourceVersion from before.
-        let ends = record.object.deletion_timestamp().is_some() && record.object.finalizers().is_empty();
+        let ends = record.meta.is_deleting && record.meta.finalizers.is_empty();
         let stale = match &before {
-            Some(b) if write && ends => b.object.uid() != record.object.uid(),
+            Some(b) if write && ends => b.meta.uid != record.meta.uid,
             Some(b) => version != 0 && version <= b.version(),
             None => write && version != 0 && version <= records.position,
         };
@@ -386,37 +413,22 @@ struct Feed<T> {
     generation: u64,
 }
 
-impl<T: DeserializeOwned> Feed<T> {
-    fn parse(&self, shared: &Shared<T>, raw: &RawValue) -> Option<Record<T>> {
-        match lean::object(raw.get().as_bytes()) {
-            Ok(mut object) => {
-                if object.api_version().is_empty() {
-                    object.0.insert("apiVersion".to_owned(), shared.kind.gvk.api_version().into());
-                    object.0.insert("kind".to_owned(), shared.kind.gvk.kind.clone().into());
-                }
-                Some(Record::new(object))
-            }
-            Err(error) => {
-                tracing::warn!(kind = %shared.kind.gvk, %error, "a record was left out: it cannot be read");
-                None
-            }
-        }
-    }
+/// `None`: it is not as objects of a server are.
+fn read<'a>(kind: &Kind, raw: &'a RawValue) -> Option<Raw<'a>> {
+    let told = |error: &_| tracing::warn!(kind = %kind.gvk, %error, "a record was left out: it cannot be read");
+    Raw::read(raw.get()).inspect_err(told).ok()
 }
 
-fn key_of<T>(record: &Record<T>) -> NamespacedName {
-    (record.object.namespace().to_owned(), record.object.name().to_owned())
-}
-
-impl<T: DeserializeOwned + Send + Sync> Sink for Feed<T> {
+impl<T: Readable> Sink for Feed<T> {
     fn list_begin(&mut self) {
         self.listed.clear();
     }
 
     fn page(&mut self, items: &[&RawValue]) {
         let Some(shared) = self.shared.upgrade() else { return };
-        for record in items.iter().filter_map(|raw| self.parse(&shared, raw)).collect::<Vec<_>>() {
-            self.listed.insert(key_of(&record));
+        for raw in items.iter().filter_map(|raw| read(&shared.kind, raw)) {
+            let record = Record::new(raw, &shared.kind);
+            self.listed.insert(record.key());
             shared.take(Arc::new(record), false);
         }
     }
@@ -442,16 +454,14 @@ impl<T: DeserializeOwned + Send + Sync> Sink for Feed<T> {
 
     fn event(&mut self, kind: EventKind, object: &RawValue) {
         let Some(shared) = self.shared.upgrade() else { return };
+        let Some(raw) = read(&shared.kind, object) else { return };
         // Half of what comes are the echoes of writes whose answers were taken in.
-        if kind != EventKind::Deleted && lean::head(object.get()).is_some_and(|head| shared.knows(&head)) {
+        if kind != EventKind::Deleted && shared.knows(&raw) {
             return;
         }
-        let Some(record) = self.parse(&shared, object) else { return };
+        let (key, version, record) = (raw.key(), raw.version(), Record::new(raw, &shared.kind));
         match kind {
-            EventKind::Deleted => {
-                let (key, version) = (key_of(&record), record.version());
-                shared.remove(&key, Some(record), version);
-            }
+            EventKind::Deleted => shared.remove(&key, Some(record), version),
             EventKind::Added | EventKind::Modified => shared.take(Arc::new(record), false),
         }
     }

@@ -174,7 +174,7 @@ async fn remove_finalizers(pass: &mut Pass<'_>, which: impl Fn(&str) -> bool) ->
     if left.len() == pass.app.metadata.finalizers.len() {
         return Ok(());
     }
-    let patch = json!({"metadata": {"finalizers": left, "resourceVersion": pass.record.object.resource_version()}});
+    let patch = json!({"metadata": {"finalizers": left, "resourceVersion": pass.record.meta.resource_version}});
     pass.controller.records.applications.merge_patch(&pass.key.namespace, &pass.key.name, &patch).await?;
     Ok(())
 }

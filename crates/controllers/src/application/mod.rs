@@ -45,7 +45,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tiphys_api::Application;
+use tiphys_api::{Application, constants};
 use tiphys_cluster::{
     Change,
     app_state::{AppKey, AppStates},
@@ -65,9 +65,6 @@ use tracing::Instrument as _;
 const SETTLE: Duration = Duration::from_millis(10);
 /// The longest pause before a look that failed is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
-/// Where an Application says that it is to be left alone, see [`tiphys_api::constants::SKIP_RECONCILE`].
-const SKIP: &str = "/metadata/annotations/argocd.argoproj.io~1skip-reconcile";
 
 /// What the controller works with.
 #[derive(Clone)]
@@ -221,8 +218,8 @@ impl Controller {
         while let Some(change) = next(&mut changes).await {
             match change {
                 Some(change) if concerns_us(&change) => {
-                    let object = &change.record.object;
-                    self.queue.add(AppKey::new(object.namespace(), object.name()), reason_of(&change));
+                    let meta = &change.record.meta;
+                    self.queue.add(AppKey::new(&meta.namespace, &meta.name), reason_of(&change));
                 }
                 Some(_) => {}
                 None => self.add_all(Reason::LOOK),
@@ -270,7 +267,7 @@ impl Controller {
 
     fn add_all(&self, reason: Reason) {
         for record in self.records.applications.list() {
-            self.queue.add(AppKey::new(record.object.namespace(), record.object.name()), reason);
+            self.queue.add(AppKey::new(&record.meta.namespace, &record.meta.name), reason);
         }
     }
 
@@ -280,7 +277,8 @@ impl Controller {
             self.gone(key);
             return;
         };
-        if record.object.annotation(tiphys_api::constants::SKIP_RECONCILE) == Some("true") {
+        let known = record.value().ok();
+        if known.as_deref().and_then(skips) == Some("true") {
             return;
         }
         let Turn::Ours(held) = self.turn(&record) else {
@@ -288,7 +286,7 @@ impl Controller {
             return;
         };
         // Every line of its log says of which Application.
-        let project = record.object.str_at("/spec/project");
+        let project = known.as_deref().map(|app| app.spec.project.as_str());
         let span = tracing::error_span!("look", application = key.name, "app-namespace" = key.namespace, project);
         let mut memo = self.memos().remove(key).unwrap_or_default();
         let failures = memo.failures;
@@ -357,29 +355,37 @@ impl Controller {
     }
 }
 
-/// Whether a change of an Application's record is more than the status that we wrote ourselves.
-fn concerns_us(change: &RecordChange<Application>) -> bool {
-    let Some(before) = &change.before else { return true };
-    let (before, after) = (&before.object, &change.record.object);
-    let differs = |pointer: &str| before.pointer(pointer) != after.pointer(pointer);
-    change.deed == tiphys_cluster::Deed::Deleted
-        || ["/spec", "/operation", "/metadata/deletionTimestamp", "/metadata/finalizers"].into_iter().any(differs)
-        || (differs("/metadata/annotations") && before.annotations().len() <= after.annotations().len())
-        || differs(SKIP)
-        || after.str_at("/status/operationState/phase") == "Terminating"
+/// Whether it says that it is to be left alone.
+fn skips(app: &Application) -> Option<&str> {
+    app.metadata.annotations.get(constants::SKIP_RECONCILE).map(String::as_str)
 }
 
-/// The approval of prunes and deletions, see [`tiphys_api::constants::DELETION_APPROVED`].
-const APPROVED: &str = "/metadata/annotations/argocd.argoproj.io~1deletion-approved";
+/// What the record was and is; `None`: it is new, or cannot be read.
+fn both(change: &RecordChange<Application>) -> Option<(Arc<Application>, Arc<Application>)> {
+    change.before.as_ref()?.value().ok().zip(change.record.value().ok())
+}
+
+/// Whether a change of an Application's record is more than the status that we wrote ourselves.
+fn concerns_us(change: &RecordChange<Application>) -> bool {
+    let Some((before, after)) = both(change) else { return true };
+    let (old, new) = (&before.metadata, &after.metadata);
+    change.deed == tiphys_cluster::Deed::Deleted
+        || before.spec != after.spec
+        || before.operation != after.operation
+        || (old.deletion_timestamp, &old.finalizers) != (new.deletion_timestamp, &new.finalizers)
+        || (old.annotations != new.annotations && old.annotations.len() <= new.annotations.len())
+        || skips(&before) != skips(&after)
+        || after.status.operation_state.as_ref().is_some_and(|s| s.phase == "Terminating")
+}
 
 /// How thorough a look a changed record calls for. What was compared says itself whether source or destination differ from it; of the
 /// rest of the specification, such as the project, it keeps nothing.
 fn reason_of(change: &RecordChange<Application>) -> Reason {
-    let Some(before) = &change.before else { return Reason::LOOK };
-    let (before, after) = (&before.object, &change.record.object);
-    let differs = |pointer: &str| before.pointer(pointer) != after.pointer(pointer);
+    let Some((before, after)) = both(change) else { return Reason::LOOK };
+    let approval = |app: &Application| app.metadata.annotations.get(constants::DELETION_APPROVED).cloned();
     // What happened while it was skipped has been missed.
-    match (differs("/spec/syncPolicy") || differs(SKIP), differs("/spec") || differs(APPROVED)) {
+    let resumed = before.spec.sync_policy != after.spec.sync_policy || skips(&before) != skips(&after);
+    match (resumed, before.spec != after.spec || approval(&before) != approval(&after)) {
         (true, _) => Reason::at(Level::Latest),
         (false, true) => Reason::at(Level::Recent),
         (false, false) => Reason::LOOK,

@@ -100,7 +100,7 @@ async fn is_current(pass: &mut Pass<'_>) -> Result<bool, Error> {
         return Ok(true);
     }
     let stored = pass.controller.records.applications.fetch(&pass.key.namespace, &pass.key.name).await?;
-    pass.memo.proved = stored.is_some_and(|stored| stored.object.resource_version() == pass.record.object.resource_version());
+    pass.memo.proved = stored.is_some_and(|stored| stored.meta.resource_version == pass.record.meta.resource_version);
     Ok(pass.memo.proved)
 }
 

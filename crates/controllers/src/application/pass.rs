@@ -290,7 +290,7 @@ impl<'a> Pass<'a> {
         for text in status::events(&self.before.status, &self.app.status) {
             self.event(false, "ResourceUpdated", text);
         }
-        patch["metadata"]["resourceVersion"] = self.record.object.resource_version().into();
+        patch["metadata"]["resourceVersion"] = self.record.meta.resource_version.as_str().into();
         match self.controller.records.applications.merge_patch(&self.key.namespace, &self.key.name, &patch).await {
             Err(e) if e.is_too_large() => self.store_too_large(e).await,
             written => {
@@ -315,7 +315,7 @@ impl<'a> Pass<'a> {
             patch["metadata"]["annotations"] = json!({(constants::REFRESH): null, (constants::REFRESH_TIMESTAMP): null});
         }
         if patch.as_object().is_some_and(|patch| !patch.is_empty()) {
-            patch["metadata"]["resourceVersion"] = self.record.object.resource_version().into();
+            patch["metadata"]["resourceVersion"] = self.record.meta.resource_version.as_str().into();
             self.controller.records.applications.merge_patch(&self.key.namespace, &self.key.name, &patch).await?;
         }
         self.memo.running = None;
@@ -336,7 +336,7 @@ impl<'a> Pass<'a> {
         let (server, namespace) = (&destination.server, &destination.namespace);
         let type_ = if warning { "Warning" } else { "Normal" };
         tracing::info!(reason, "type" = type_, "dest-server" = server, "dest-namespace" = namespace, "{message}");
-        let target = EventTarget::of(&self.record.object);
+        let target = EventTarget::application(&self.record.meta);
         let event = Event::new(target, reason, message)
             .warning(warning)
             .annotation("dest-server", &destination.server)

@@ -29,13 +29,13 @@ pub async fn follow(controller: Arc<Controller>) {
 async fn release(controller: &Controller) -> bool {
     let mut all_well = true;
     for project in controller.records.projects.list().into_iter().filter(|p| is_held(p)) {
-        let (namespace, name) = (project.object.namespace(), project.object.name());
+        let (namespace, name) = (&project.meta.namespace, &project.meta.name);
         let own = &controller.records.namespace;
         if controller.records.applications.list().iter().any(|app| refers(app, &project, own)) {
             continue;
         }
-        let left: Vec<String> = project.object.finalizers().into_iter().filter(|f| f != RESOURCES_FINALIZER).collect();
-        let patch = json!({"metadata": {"finalizers": left, "resourceVersion": project.object.resource_version()}});
+        let left: Vec<String> = project.meta.finalizers.iter().filter(|f| *f != RESOURCES_FINALIZER).cloned().collect();
+        let patch = json!({"metadata": {"finalizers": left, "resourceVersion": project.meta.resource_version}});
         if let Err(e) = controller.records.projects.merge_patch(namespace, name, &patch).await
             && !e.is_not_found()
         {
@@ -47,11 +47,11 @@ async fn release(controller: &Controller) -> bool {
 }
 
 fn is_held(project: &Record<AppProject>) -> bool {
-    project.object.deletion_timestamp().is_some() && project.object.finalizers().iter().any(|f| f == RESOURCES_FINALIZER)
+    project.meta.is_deleting && project.meta.finalizers.iter().any(|f| f == RESOURCES_FINALIZER)
 }
 
 /// An Application that cannot be read may belong to any project; one from a namespace that the project does not take belongs to none.
 fn refers(app: &Record<Application>, project: &Record<AppProject>, own: &str) -> bool {
-    let permitted = project.value().map_or(true, |project| spec::namespace_permitted(&project, app.object.namespace(), own));
-    permitted && app.value().map_or(true, |app| spec::project_name(&app) == project.object.name())
+    let permitted = project.value().map_or(true, |project| spec::namespace_permitted(&project, &app.meta.namespace, own));
+    permitted && app.value().map_or(true, |app| spec::project_name(&app) == project.meta.name)
 }

@@ -127,20 +127,20 @@ fn distribution(method: Method, shards: usize, records: &Records) -> Distributio
     let mut applications = HashMap::new();
     if method == Method::ConsistentHashing {
         for app in records.applications.list() {
-            *applications.entry(destination(&app).to_owned()).or_default() += 1;
+            *applications.entry(destination(&app)).or_default() += 1;
         }
     }
     Distribution::new(method, shards, &members, &applications)
 }
 
-fn destination(app: &Record<Application>) -> &str {
-    app.object.str_at("/spec/destination/server")
+fn destination(app: &Record<Application>) -> String {
+    app.value().map(|app| app.spec.destination.server.clone()).unwrap_or_default()
 }
 
 /// Whether a change is one of the number of Applications of a cluster.
 fn counts(change: Option<&RecordChange<Application>>) -> bool {
     let Some(change) = change else { return true };
-    let before = change.before.as_ref().map(|b| destination(b));
+    let before = change.before.as_deref().map(destination);
     change.deed == tiphys_cluster::Deed::Deleted || before != Some(destination(&change.record))
 }
 
@@ -153,7 +153,7 @@ impl Controller {
             return Turn::Others;
         }
         let Some(shards) = &self.shards else { return Turn::Ours(None) };
-        let (division, name) = (shards.division(), format!("{}/{}", record.object.namespace(), record.object.name()));
+        let (division, name) = (shards.division(), format!("{}/{}", record.meta.namespace, record.meta.name));
         let shard = match named {
             // One that is not spread yet is looked at when it is.
             Some(destination) => division.distribution.shard(&destination.server, &name),

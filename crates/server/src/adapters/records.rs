@@ -4,7 +4,7 @@ use crate::ports::{EventRecord, SecretRecord, Store, StoreError, StoreEvent, Sto
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures::{StreamExt as _, stream::BoxStream};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
@@ -15,7 +15,7 @@ use tiphys_api::{
 use tiphys_apimachinery::{Gvk, Object};
 use tiphys_cluster::{
     Cluster, Deed, Error, Records,
-    records::{Event, EventTarget, Events, Record, RecordChange},
+    records::{Event, EventTarget, Events, Readable, Record, RecordChange},
 };
 use tokio::sync::broadcast::{self, error::RecvError};
 
@@ -51,38 +51,29 @@ impl From<Error> for StoreError {
     }
 }
 
-/// As clients get it: without what every Application and project says of its kind.
-trait Bare: DeserializeOwned + Serialize + Clone + Send + Sync + 'static {
+/// What clients write.
+trait Written: Readable + Serialize + Clone {
     const KIND: &'static str;
-    fn bare(self) -> Self;
 }
 
-impl Bare for Application {
+impl Written for Application {
     const KIND: &'static str = "Application";
-    fn bare(mut self) -> Self {
-        (self.api_version, self.kind) = Default::default();
-        self
-    }
 }
 
-impl Bare for AppProject {
+impl Written for AppProject {
     const KIND: &'static str = "AppProject";
-    fn bare(mut self) -> Self {
-        (self.api_version, self.kind) = Default::default();
-        self
-    }
 }
 
-fn typed<T: Bare>(record: &Record<T>) -> StoreResult<T> {
-    record.value().map(|value| T::clone(&value).bare()).map_err(StoreError::Invalid)
+fn typed<T: Written>(record: &Record<T>) -> StoreResult<T> {
+    record.value().map(|value| T::clone(&value)).map_err(StoreError::Invalid)
 }
 
 /// A list leaves out what cannot be read; the reason is in the log.
-fn readable<T: Bare>(record: &Record<T>) -> Option<T> {
-    typed(record).inspect_err(|e| tracing::warn!(error = %e, "a record is left out")).ok()
+fn readable<T: Written>(record: &Record<T>) -> Option<Arc<T>> {
+    record.value().inspect_err(|e| tracing::warn!(error = %e, "a record is left out")).ok()
 }
 
-fn object<T: Bare>(value: &T, namespace: &str) -> StoreResult<Object> {
+fn object<T: Written>(value: &T, namespace: &str) -> StoreResult<Object> {
     let mut value = serde_json::to_value(value).map_err(|e| StoreError::Invalid(e.to_string()))?;
     value["apiVersion"] = API_VERSION.into();
     value["kind"] = T::KIND.into();
@@ -159,8 +150,8 @@ impl Store for RecordStore {
                     Ok(change) => {
                         if let Some(app) = readable(&change.record) {
                             let event = match change.deed {
-                                Deed::Deleted => StoreEvent::Deleted(Box::new(app)),
-                                Deed::Added | Deed::Modified => StoreEvent::Changed(Box::new(app)),
+                                Deed::Deleted => StoreEvent::Deleted(app),
+                                Deed::Added | Deed::Modified => StoreEvent::Changed(app),
                             };
                             return Some((event, (applications, changes)));
                         }
@@ -174,7 +165,7 @@ impl Store for RecordStore {
     }
 
     async fn list_projects(&self) -> StoreResult<Vec<AppProject>> {
-        Ok(self.records.projects.list().iter().filter_map(|r| readable(r)).collect())
+        Ok(self.records.projects.list().iter().filter_map(|r| Some(AppProject::clone(&*readable(r)?))).collect())
     }
 
     async fn get_project(&self, name: &str) -> StoreResult<AppProject> {
@@ -194,7 +185,7 @@ impl Store for RecordStore {
     }
 
     fn global_projects(&self, project: &AppProject) -> Vec<AppProject> {
-        self.records.global_projects(project).iter().map(|p| AppProject::clone(p).bare()).collect()
+        self.records.global_projects(project).iter().map(|p| AppProject::clone(p)).collect()
     }
 
     async fn create_project(&self, project: &AppProject) -> StoreResult<AppProject> {
@@ -211,18 +202,20 @@ impl Store for RecordStore {
 
     async fn config_map(&self, name: &str) -> StoreResult<BTreeMap<String, String>> {
         let record = self.records.config_maps.get(&self.records.namespace, name);
-        let data = record.as_ref().and_then(|r| r.object.0.get("data")).and_then(Value::as_object);
+        let object = record.map(|r| r.object());
+        let data = object.as_ref().and_then(|o| o.0.get("data")).and_then(Value::as_object);
         Ok(data.into_iter().flatten().filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect())
     }
 
     async fn secret(&self, name: &str) -> StoreResult<SecretRecord> {
         let record = self.records.secrets.get(&self.records.namespace, name);
-        record.map(|r| secret_record(&r.object)).ok_or_else(|| StoreError::NotFound(format!("secrets {name:?} not found")))
+        record.map(|r| secret_record(&r.object())).ok_or_else(|| StoreError::NotFound(format!("secrets {name:?} not found")))
     }
 
     async fn secrets_of_type(&self, secret_type: &str) -> StoreResult<Vec<SecretRecord>> {
         let all = self.records.secrets.list();
-        Ok(all.iter().filter(|r| r.object.label(SECRET_TYPE_LABEL) == Some(secret_type)).map(|r| secret_record(&r.object)).collect())
+        let of_type = |r: &Record<Object>| r.meta.labels.get(SECRET_TYPE_LABEL).is_some_and(|t| t == secret_type);
+        Ok(all.iter().filter(|r| of_type(r)).map(|r| secret_record(&r.object())).collect())
     }
 
     async fn put_secret(&self, secret: &SecretRecord) -> StoreResult<()> {
@@ -230,7 +223,7 @@ impl Store for RecordStore {
         let mut data: Map<String, Value> = secret.data.iter().map(|(k, v)| (k.clone(), STANDARD.encode(v).into())).collect();
         let metadata = json!({"name": secret.name, "namespace": namespace, "labels": secret.labels, "annotations": secret.annotations});
         if let Some(before) = store.fetch(namespace, &secret.name).await? {
-            for key in before.object.0.get("data").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+            for key in before.object().0.get("data").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
                 data.entry(key.clone()).or_insert(Value::Null);
             }
             store.merge_patch(namespace, &secret.name, &json!({"metadata": metadata, "data": data})).await?;

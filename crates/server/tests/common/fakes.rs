@@ -93,7 +93,7 @@ impl FakeStore {
         inner.version += 1;
         app.metadata.resource_version = inner.version.to_string();
         inner.apps.insert(name.to_owned(), app.clone());
-        let _ = self.changes.send(StoreEvent::Changed(Box::new(app.clone())));
+        let _ = self.changes.send(StoreEvent::Changed(Arc::new(app.clone())));
         Ok(app)
     }
 }
@@ -119,7 +119,7 @@ impl Store for FakeStore {
         app.metadata.resource_version = inner.version.to_string();
         app.metadata.uid = format!("uid-{}", inner.version);
         inner.apps.insert(key, app.clone());
-        let _ = self.changes.send(StoreEvent::Changed(Box::new(app.clone())));
+        let _ = self.changes.send(StoreEvent::Changed(Arc::new(app.clone())));
         Ok(app)
     }
 
@@ -137,13 +137,14 @@ impl Store for FakeStore {
         inner.version += 1;
         let mut app = inner.apps.remove(&qualified(namespace, name)).ok_or_else(|| StoreError::NotFound("not found".into()))?;
         app.metadata.resource_version = inner.version.to_string();
-        let _ = self.changes.send(StoreEvent::Deleted(Box::new(app)));
+        let _ = self.changes.send(StoreEvent::Deleted(Arc::new(app)));
         Ok(())
     }
 
     fn watch_apps(&self) -> BoxStream<'static, StoreEvent> {
         let inner = self.lock();
-        let reset = StoreEvent::Reset { items: inner.apps.values().cloned().collect(), resource_version: inner.version.to_string() };
+        let reset =
+            StoreEvent::Reset { items: inner.apps.values().cloned().map(Arc::new).collect(), resource_version: inner.version.to_string() };
         let changes = tokio_stream::wrappers::BroadcastStream::new(self.changes.subscribe());
         futures::stream::iter([reset]).chain(changes.map(|e| e.expect("the test is not that fast"))).boxed()
     }
