@@ -18,6 +18,7 @@ use tiphys_api::{
 use tiphys_apimachinery::Object;
 use tiphys_engine::customize::{self, Customizations};
 use tiphys_engine::project::GlobalProject;
+use tiphys_engine::spec::{self, Destination};
 use tiphys_engine::types::{DEFAULT_LABEL_KEY, Tracking, TrackingMethod};
 use tokio::sync::watch;
 
@@ -73,6 +74,8 @@ pub struct Settings {
     pub repositories: Vec<RepoSecret<Repository>>,
     pub repo_creds: Vec<RepoSecret<RepoCreds>>,
     pub clusters: Vec<ClusterSecret>,
+    /// The clusters that an Application may name, the control plane's own first.
+    pub destinations: Arc<[Destination]>,
     /// `resource.customizations`, and its split keys.
     pub customizations: Arc<Customizations>,
     /// `globalProjects`.
@@ -231,7 +234,15 @@ fn read(config_maps: &Store<Object>, secrets: &Store<Object>) -> Settings {
     // argocd-secret and cluster Secrets decide who may do what: one entry a server.
     settings.clusters.sort_by(|a, b| (&a.server, &a.secret_name).cmp(&(&b.server, &b.secret_name)));
     settings.clusters.dedup_by(|later, first| later.server == first.server);
+    settings.destinations = destinations(&settings);
     settings
+}
+
+fn destinations(settings: &Settings) -> Arc<[Destination]> {
+    let named = |c: &ClusterSecret| Destination { server: c.server.clone(), name: c.name.clone(), project: c.project.clone() };
+    let own = settings.in_cluster_enabled().then(spec::in_cluster);
+    let implicit = own.filter(|own| !settings.clusters.iter().any(|c| c.server == own.server));
+    implicit.into_iter().chain(settings.clusters.iter().map(named)).collect()
 }
 
 fn read_secret(settings: &mut Settings, kind: &str, object: &Object) -> Result<(), String> {

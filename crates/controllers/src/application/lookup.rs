@@ -19,22 +19,14 @@ impl Controller {
     }
 
     /// The clusters an Application may name.
-    pub fn destinations(&self) -> Vec<spec::Destination> {
-        destinations(&self.records.settings())
+    pub fn destinations(&self) -> Arc<[spec::Destination]> {
+        self.records.settings().destinations.clone()
     }
 
     /// How to reach a repository: its own Secret, else the credential template that fits best, else nothing.
     pub fn access(&self, url: &str, project: &str) -> RepoAccess {
         access(&self.records.settings(), url, project)
     }
-}
-
-/// The clusters an Application may name.
-pub(crate) fn destinations(settings: &Settings) -> Vec<spec::Destination> {
-    let own = settings.in_cluster_enabled().then(spec::in_cluster);
-    let others =
-        settings.clusters.iter().map(|c| spec::Destination { server: c.server.clone(), name: c.name.clone(), project: c.project.clone() });
-    others.chain(own.filter(|own| !settings.clusters.iter().any(|c| c.server == own.server))).collect()
 }
 
 /// See [`Controller::access`].

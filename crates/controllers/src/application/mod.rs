@@ -28,8 +28,6 @@ mod status;
 mod supersede;
 mod timeouts;
 
-pub(crate) use lookup::destinations;
-
 use crate::{
     metrics::Metrics,
     runtime::{Clock, Queue},

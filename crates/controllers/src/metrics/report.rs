@@ -1,7 +1,6 @@
 //! The metrics as a text in the OpenMetrics format. Main type: [`Report`].
 
 use super::{Labels, Metrics, caches::Caches, clients::Servers};
-use crate::application::destinations;
 use prometheus_client::{
     encoding::text::encode,
     metrics::{counter::Counter, family::Family, gauge::Gauge},
@@ -61,7 +60,7 @@ impl Report {
 
     fn applications(&self, registry: &mut Registry) {
         let (info, labels, conditions, orphans) = (Gauges::default(), Gauges::default(), Gauges::default(), Gauges::default());
-        let destinations = destinations(&self.records.settings());
+        let destinations = self.records.settings().destinations.clone();
         for record in self.records.applications.list() {
             let Ok(app) = record.value() else { continue };
             let own = own(&app);

@@ -41,18 +41,8 @@ impl ClusterLive {
         Self { records, clusters, states }
     }
 
-    /// All destinations, the control plane's own cluster first.
-    fn destinations(&self) -> Vec<Destination> {
-        let settings = self.records.settings();
-        let named =
-            settings.clusters.iter().map(|c| Destination { server: c.server.clone(), name: c.name.clone(), project: c.project.clone() });
-        let own = spec::in_cluster();
-        let implicit = settings.in_cluster_enabled() && !settings.clusters.iter().any(|c| c.server == own.server);
-        implicit.then_some(own).into_iter().chain(named).collect()
-    }
-
     async fn cluster_of(&self, app: &Application) -> Result<Arc<LiveCluster>, ApiError> {
-        let destination = spec::destination(&app.spec.destination, &self.destinations()).map_err(ApiError::plain)?;
+        let destination = spec::destination(&app.spec.destination, &self.records.settings().destinations).map_err(ApiError::plain)?;
         let opened = self.clusters.get(&destination).await;
         opened.map_err(|why| ApiError::new(Code::Unavailable, why).context("error getting application cluster config"))
     }
@@ -252,7 +242,7 @@ impl Live for ClusterLive {
                 ..Default::default()
             }
         };
-        Ok(self.destinations().into_iter().map(describe).collect())
+        Ok(self.records.settings().destinations.iter().cloned().map(describe).collect())
     }
 }
 
