@@ -446,7 +446,7 @@ async fn records_and_settings_are_followed(ground: &Ground) {
     });
     futures::future::join_all(writers).await;
     let app = records.applications.get("cluster-records", "web").expect("there");
-    assert_eq!(app.object().annotations().len(), 8);
+    assert_eq!(app.object().expect("readable").annotations().len(), 8);
     // Settings follow the ConfigMap.
     let mut settings = records.watch_settings();
     let method = json!({"application.resourceTrackingMethod": "label"});

@@ -4,8 +4,10 @@
 
 mod config;
 mod events;
+mod feed;
 mod lean;
 mod projects;
+mod record;
 mod rendering;
 mod settings;
 mod store;
@@ -14,8 +16,9 @@ pub use config::Config;
 pub use events::{Event, EventTarget, Events};
 pub use lean::Meta;
 pub use projects::Impersonation;
+pub use record::{Readable, Record, RecordChange};
 pub use settings::{RepoSecret, SecretText, Settings, is_in_cluster};
-pub use store::{Readable, Record, RecordChange, Store};
+pub use store::Store;
 
 use crate::{connect::Cluster, discovery::Kind, error::Error};
 use std::{collections::BTreeSet, sync::Arc};

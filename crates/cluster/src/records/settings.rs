@@ -2,7 +2,7 @@
 //!
 //! Main type: [`Settings`]. A broken entry becomes a problem with the name of its object and field and never hides the others.
 
-use super::{config::Config, store::Store};
+use super::{Record, Store, config::Config};
 use crate::{
     cache::CacheOptions,
     connect::{ClusterSecret, IN_CLUSTER_SERVER},
@@ -202,7 +202,8 @@ pub(super) fn follow(config_maps: &Store<Object>, secrets: &Store<Object>) -> wa
 fn read(config_maps: &Store<Object>, secrets: &Store<Object>) -> Settings {
     let mut settings = Settings { complete: true, ..Settings::default() };
     for record in config_maps.list() {
-        let (version, data) = (record.meta.resource_version.clone(), texts(&record.object()));
+        let Some(object) = readable(&record, &mut settings) else { continue };
+        let (version, data) = (record.meta.resource_version.clone(), texts(&object));
         match record.meta.name.as_str() {
             "argocd-cm" => (settings.config, settings.config_version) = (data.into(), version),
             "argocd-rbac-cm" => settings.rbac = data,
@@ -214,7 +215,7 @@ fn read(config_maps: &Store<Object>, secrets: &Store<Object>) -> Settings {
         }
     }
     for record in secrets.list() {
-        let object = &record.object();
+        let Some(object) = &readable(&record, &mut settings) else { continue };
         if object.name() == "argocd-secret" {
             settings.secret_version = object.resource_version().to_owned();
             settings.secret = decode(object).into_iter().map(|(k, v)| (k, SecretText(v))).collect();
@@ -236,6 +237,10 @@ fn read(config_maps: &Store<Object>, secrets: &Store<Object>) -> Settings {
     settings.clusters.dedup_by(|later, first| later.server == first.server);
     settings.destinations = destinations(&settings);
     settings
+}
+
+fn readable(record: &Record<Object>, settings: &mut Settings) -> Option<Object> {
+    record.object().map_err(|e| settings.problems.push(e.to_string())).ok()
 }
 
 fn destinations(settings: &Settings) -> Arc<[Destination]> {

@@ -1,23 +1,26 @@
 //! All objects of one kind, whole and in memory, kept current by a watch: for our own records, of which there are few.
 //!
-//! Main types: [`Store`] and [`Record`], an object with the type it is read as beside it. A write's answer is taken in at once, so a
+//! Main type: [`Store`], of [`Record`]s. A write's answer is taken in at once, so a
 //! reader never sees less than it wrote.
 
-use super::lean::{Meta, Raw};
+use super::{
+    feed::Feed,
+    lean::Raw,
+    record::{NamespacedName, Readable, Record, RecordChange},
+};
 use crate::{
     cache::Deed,
     connect::Cluster,
     discovery::Kind,
     error::Error,
     request::{Call, JSON_PATCH, MERGE_PATCH},
-    watch::{EventKind, Sink, Target, follow},
+    watch::{Target, follow},
 };
 use http::Method;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError, RwLock},
 };
 use tiphys_apimachinery::Object;
 use tokio::sync::{Semaphore, broadcast, watch};
@@ -26,64 +29,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 const FEED_LENGTH: usize = 8192;
 /// How often a read-modify-write is tried again after a conflict.
 const CONFLICTS: usize = 20;
-
-/// What a record is read as.
-pub trait Readable: DeserializeOwned + Send + Sync + 'static {
-    /// Takes away what says nothing of this one record.
-    #[must_use]
-    fn bare(self) -> Self {
-        self
-    }
-}
-
-/// One object and, made on first use, the type it is read as.
-pub struct Record<T> {
-    pub meta: Meta,
-    /// As the server has it, without managedFields.
-    json: Box<str>,
-    value: OnceLock<Result<Arc<T>, String>>,
-}
-
-impl<T> Record<T> {
-    fn new(raw: Raw<'_>, kind: &Kind) -> Self {
-        let (json, meta) = raw.keep(kind);
-        Self { meta, json, value: OnceLock::new() }
-    }
-
-    /// As the server has it, without managedFields; read anew for each caller.
-    pub fn object(&self) -> Object {
-        serde_json::from_str(&self.json).expect("it was read before")
-    }
-
-    fn version(&self) -> u64 {
-        self.meta.resource_version.parse().unwrap_or(0)
-    }
-
-    fn key(&self) -> NamespacedName {
-        (self.meta.namespace.clone(), self.meta.name.clone())
-    }
-}
-
-impl<T: Readable> Record<T> {
-    /// The typed value; an error says what is not as it should be.
-    pub fn value(&self) -> Result<Arc<T>, String> {
-        let read = || match serde_json::from_str::<T>(&self.json) {
-            Ok(value) => Ok(Arc::new(value.bare())),
-            Err(e) => Err(format!("{}/{}: {e}", self.meta.namespace, self.meta.name)),
-        };
-        self.value.get_or_init(read).clone()
-    }
-}
-
-/// A record came, changed or went.
-pub struct RecordChange<T> {
-    pub deed: Deed,
-    /// The new state, or the last one of a deleted record.
-    pub record: Arc<Record<T>>,
-    pub before: Option<Arc<Record<T>>>,
-}
-
-type NamespacedName = (String, String);
 
 /// All records of one kind. Cheap to clone; the watches end with the last clone.
 pub struct Store<T> {
@@ -101,29 +46,29 @@ impl<T> Clone for Store<T> {
 /// Which namespaces' records are kept, of those that are followed.
 pub(super) type Admits = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-struct Shared<T> {
+pub(super) struct Shared<T> {
     cluster: Cluster,
-    kind: Kind,
+    pub kind: Kind,
     label_selector: String,
-    records: RwLock<Records<T>>,
+    pub records: RwLock<Records<T>>,
     changes: broadcast::Sender<Arc<RecordChange<T>>>,
     /// Collections not listed yet, and why the last list failed.
-    state: watch::Sender<State>,
+    pub state: watch::Sender<State>,
 }
 
-struct Records<T> {
-    all: BTreeMap<NamespacedName, Arc<Record<T>>>,
+pub(super) struct Records<T> {
+    pub all: BTreeMap<NamespacedName, Arc<Record<T>>>,
     /// Everything up to this resourceVersion has been seen.
-    position: u64,
+    pub position: u64,
     admits: Admits,
 }
 
 #[derive(Clone, Debug, Default)]
-struct State {
+pub(super) struct State {
     /// Counts up when other namespaces are followed; what a feed of before has to say of its progress holds no more.
-    generation: u64,
-    pending: usize,
-    error: Option<Error>,
+    pub generation: u64,
+    pub pending: usize,
+    pub error: Option<Error>,
 }
 
 impl<T: Readable> Store<T> {
@@ -293,7 +238,7 @@ impl<T: Readable> Store<T> {
                 Some(record) => record,
                 None => self.send(Call::get(self.path(namespace, name)), namespace, name).await?,
             };
-            let before = record.object();
+            let before = record.object()?;
             let mut changed = before.clone();
             if !change(&mut changed)? {
                 return Ok(record);
@@ -350,14 +295,14 @@ impl<T: Readable> Shared<T> {
     }
 
     /// Whether this state of a record, or a later one, is there already.
-    fn knows(&self, raw: &Raw<'_>) -> bool {
+    pub(super) fn knows(&self, raw: &Raw<'_>) -> bool {
         let version = raw.version();
         let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
         version != 0 && records.all.get(&raw.key()).is_some_and(|r| version <= r.version())
     }
 
     /// Takes a newer state of a record. `write`: it is the answer to a request of ours, which the watch may have overtaken.
-    fn take(&self, record: Arc<Record<T>>, write: bool) {
+    pub(super) fn take(&self, record: Arc<Record<T>>, write: bool) {
         let key = record.key();
         let version = record.version();
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
@@ -390,7 +335,7 @@ impl<T: Readable> Shared<T> {
         let _ = self.changes.send(Arc::new(RecordChange { deed, record, before }));
     }
 
-    fn remove(&self, key: &NamespacedName, last: Option<Record<T>>, version: u64) {
+    pub(super) fn remove(&self, key: &NamespacedName, last: Option<Record<T>>, version: u64) {
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         let newer = |r: &Arc<Record<T>>| version != 0 && r.version() > version;
         if records.all.get(key).is_none_or(newer) {
@@ -400,87 +345,5 @@ impl<T: Readable> Shared<T> {
             let record = last.map_or_else(|| before.clone(), Arc::new);
             let _ = self.changes.send(Arc::new(RecordChange { deed: Deed::Deleted, record, before: Some(before) }));
         }
-    }
-}
-
-struct Feed<T> {
-    shared: std::sync::Weak<Shared<T>>,
-    namespace: String,
-    listed: HashSet<NamespacedName>,
-    done: bool,
-    /// This feed is the only one, so its position is that of the store.
-    whole: bool,
-    generation: u64,
-}
-
-/// `None`: it is not as objects of a server are.
-fn read<'a>(kind: &Kind, raw: &'a RawValue) -> Option<Raw<'a>> {
-    let told = |error: &_| tracing::warn!(kind = %kind.gvk, %error, "a record was left out: it cannot be read");
-    Raw::read(raw.get()).inspect_err(told).ok()
-}
-
-impl<T: Readable> Sink for Feed<T> {
-    fn list_begin(&mut self) {
-        self.listed.clear();
-    }
-
-    fn page(&mut self, items: &[&RawValue]) {
-        let Some(shared) = self.shared.upgrade() else { return };
-        for raw in items.iter().filter_map(|raw| read(&shared.kind, raw)) {
-            let record = Record::new(raw, &shared.kind);
-            self.listed.insert(record.key());
-            shared.take(Arc::new(record), false);
-        }
-    }
-
-    fn list_done(&mut self, resource_version: &str) {
-        let Some(shared) = self.shared.upgrade() else { return };
-        let version = resource_version.parse().unwrap_or(0);
-        let gone: Vec<NamespacedName> = {
-            let records = shared.records.read().unwrap_or_else(PoisonError::into_inner);
-            let here = |k: &&NamespacedName| (self.namespace.is_empty() || k.0 == self.namespace) && !self.listed.contains(*k);
-            records.all.keys().filter(here).cloned().collect()
-        };
-        gone.iter().for_each(|key| shared.remove(key, None, version));
-        self.position(resource_version);
-        shared.state.send_modify(|s| {
-            if s.generation == self.generation {
-                s.pending -= usize::from(!self.done);
-                s.error = None;
-            }
-        });
-        self.done = true;
-    }
-
-    fn event(&mut self, kind: EventKind, object: &RawValue) {
-        let Some(shared) = self.shared.upgrade() else { return };
-        let Some(raw) = read(&shared.kind, object) else { return };
-        // Half of what comes are the echoes of writes whose answers were taken in.
-        if kind != EventKind::Deleted && shared.knows(&raw) {
-            return;
-        }
-        let (key, version, record) = (raw.key(), raw.version(), Record::new(raw, &shared.kind));
-        match kind {
-            EventKind::Deleted => shared.remove(&key, Some(record), version),
-            EventKind::Added | EventKind::Modified => shared.take(Arc::new(record), false),
-        }
-    }
-
-    fn position(&mut self, resource_version: &str) {
-        let (Some(shared), Ok(version)) = (self.shared.upgrade(), resource_version.parse::<u64>()) else { return };
-        if self.whole && shared.state.borrow().generation == self.generation {
-            let mut records = shared.records.write().unwrap_or_else(PoisonError::into_inner);
-            records.position = records.position.max(version);
-        }
-    }
-
-    fn failed(&mut self, error: &Error) {
-        let Some(shared) = self.shared.upgrade() else { return };
-        tracing::warn!(kind = %shared.kind.gvk, %error, "cannot follow these records; trying again");
-        shared.state.send_modify(|s| {
-            if s.generation == self.generation {
-                s.error = Some(error.clone());
-            }
-        });
     }
 }

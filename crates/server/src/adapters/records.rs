@@ -202,20 +202,21 @@ impl Store for RecordStore {
 
     async fn config_map(&self, name: &str) -> StoreResult<BTreeMap<String, String>> {
         let record = self.records.config_maps.get(&self.records.namespace, name);
-        let object = record.map(|r| r.object());
+        let object = record.map(|r| r.object()).transpose()?;
         let data = object.as_ref().and_then(|o| o.0.get("data")).and_then(Value::as_object);
         Ok(data.into_iter().flatten().filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect())
     }
 
     async fn secret(&self, name: &str) -> StoreResult<SecretRecord> {
         let record = self.records.secrets.get(&self.records.namespace, name);
-        record.map(|r| secret_record(&r.object())).ok_or_else(|| StoreError::NotFound(format!("secrets {name:?} not found")))
+        let record = record.ok_or_else(|| StoreError::NotFound(format!("secrets {name:?} not found")))?;
+        Ok(secret_record(&record.object()?))
     }
 
     async fn secrets_of_type(&self, secret_type: &str) -> StoreResult<Vec<SecretRecord>> {
         let all = self.records.secrets.list();
         let of_type = |r: &Record<Object>| r.meta.labels.get(SECRET_TYPE_LABEL).is_some_and(|t| t == secret_type);
-        Ok(all.iter().filter(|r| of_type(r)).map(|r| secret_record(&r.object())).collect())
+        Ok(all.iter().filter(|r| of_type(r)).filter_map(|r| Some(secret_record(&r.object().ok()?))).collect())
     }
 
     async fn put_secret(&self, secret: &SecretRecord) -> StoreResult<()> {
@@ -223,7 +224,7 @@ impl Store for RecordStore {
         let mut data: Map<String, Value> = secret.data.iter().map(|(k, v)| (k.clone(), STANDARD.encode(v).into())).collect();
         let metadata = json!({"name": secret.name, "namespace": namespace, "labels": secret.labels, "annotations": secret.annotations});
         if let Some(before) = store.fetch(namespace, &secret.name).await? {
-            for key in before.object().0.get("data").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+            for key in before.object()?.0.get("data").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
                 data.entry(key.clone()).or_insert(Value::Null);
             }
             store.merge_patch(namespace, &secret.name, &json!({"metadata": metadata, "data": data})).await?;

@@ -1,0 +1,103 @@
+//! From the watch of one collection into the store.
+//!
+//! Main type: [`Feed`]. What the store knows already, such as the echo of a write, ends here.
+
+use super::{
+    lean::Raw,
+    record::{NamespacedName, Readable, Record},
+    store::Shared,
+};
+use crate::{
+    discovery::Kind,
+    error::Error,
+    watch::{EventKind, Sink},
+};
+use serde_json::value::RawValue;
+use std::{
+    collections::HashSet,
+    sync::{Arc, PoisonError, Weak},
+};
+
+/// What one collection's watch knows of the store.
+pub(super) struct Feed<T> {
+    pub shared: Weak<Shared<T>>,
+    /// Empty: all.
+    pub namespace: String,
+    pub listed: HashSet<NamespacedName>,
+    pub done: bool,
+    /// This feed is the only one, so its position is that of the store.
+    pub whole: bool,
+    pub generation: u64,
+}
+
+/// `None`: it is not as objects of a server are.
+fn read<'a>(kind: &Kind, raw: &'a RawValue) -> Option<Raw<'a>> {
+    let told = |error: &_| tracing::warn!(kind = %kind.gvk, %error, "a record was left out: it cannot be read");
+    Raw::read(raw.get()).inspect_err(told).ok()
+}
+
+impl<T: Readable> Sink for Feed<T> {
+    fn list_begin(&mut self) {
+        self.listed.clear();
+    }
+
+    fn page(&mut self, items: &[&RawValue]) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        for raw in items.iter().filter_map(|raw| read(&shared.kind, raw)) {
+            let record = Record::new(raw, &shared.kind);
+            self.listed.insert(record.key());
+            shared.take(Arc::new(record), false);
+        }
+    }
+
+    fn list_done(&mut self, resource_version: &str) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let version = resource_version.parse().unwrap_or(0);
+        let gone: Vec<NamespacedName> = {
+            let records = shared.records.read().unwrap_or_else(PoisonError::into_inner);
+            let here = |k: &&NamespacedName| (self.namespace.is_empty() || k.0 == self.namespace) && !self.listed.contains(*k);
+            records.all.keys().filter(here).cloned().collect()
+        };
+        gone.iter().for_each(|key| shared.remove(key, None, version));
+        self.position(resource_version);
+        shared.state.send_modify(|s| {
+            if s.generation == self.generation {
+                s.pending -= usize::from(!self.done);
+                s.error = None;
+            }
+        });
+        self.done = true;
+    }
+
+    fn event(&mut self, kind: EventKind, object: &RawValue) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let Some(raw) = read(&shared.kind, object) else { return };
+        // Half of what comes are the echoes of writes whose answers were taken in.
+        if kind != EventKind::Deleted && shared.knows(&raw) {
+            return;
+        }
+        let (key, version, record) = (raw.key(), raw.version(), Record::new(raw, &shared.kind));
+        match kind {
+            EventKind::Deleted => shared.remove(&key, Some(record), version),
+            EventKind::Added | EventKind::Modified => shared.take(Arc::new(record), false),
+        }
+    }
+
+    fn position(&mut self, resource_version: &str) {
+        let (Some(shared), Ok(version)) = (self.shared.upgrade(), resource_version.parse::<u64>()) else { return };
+        if self.whole && shared.state.borrow().generation == self.generation {
+            let mut records = shared.records.write().unwrap_or_else(PoisonError::into_inner);
+            records.position = records.position.max(version);
+        }
+    }
+
+    fn failed(&mut self, error: &Error) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        tracing::warn!(kind = %shared.kind.gvk, %error, "cannot follow these records; trying again");
+        shared.state.send_modify(|s| {
+            if s.generation == self.generation {
+                s.error = Some(error.clone());
+            }
+        });
+    }
+}

@@ -1,0 +1,74 @@
+//! One record: its JSON and, made on first use, the type it is read as.
+//!
+//! Main types: [`Record`] and [`RecordChange`].
+
+use super::lean::{Meta, Raw};
+use crate::{cache::Deed, discovery::Kind, error::Error};
+use serde::de::DeserializeOwned;
+use std::sync::{Arc, OnceLock};
+use tiphys_apimachinery::Object;
+
+pub(super) type NamespacedName = (String, String);
+
+/// What a record is read as.
+pub trait Readable: DeserializeOwned + Send + Sync + 'static {
+    /// Takes away what says nothing of this one record.
+    #[must_use]
+    fn bare(self) -> Self {
+        self
+    }
+}
+
+/// One object and, made on first use, the type it is read as.
+pub struct Record<T> {
+    pub meta: Meta,
+    /// As the server has it, without managedFields.
+    json: Box<str>,
+    value: OnceLock<Result<Arc<T>, String>>,
+}
+
+impl<T> Record<T> {
+    pub(super) fn new(raw: Raw<'_>, kind: &Kind) -> Self {
+        let (json, meta) = raw.keep(kind);
+        Self { meta, json, value: OnceLock::new() }
+    }
+
+    /// As the server has it, without managedFields; read anew for each caller.
+    ///
+    /// # Errors
+    /// It is nested more deeply than is read.
+    pub fn object(&self) -> Result<Object, Error> {
+        serde_json::from_str(&self.json).map_err(|e| Error::Invalid { key: self.name(), problem: e.to_string() })
+    }
+
+    fn name(&self) -> String {
+        format!("{}/{}", self.meta.namespace, self.meta.name)
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.meta.resource_version.parse().unwrap_or(0)
+    }
+
+    pub(super) fn key(&self) -> NamespacedName {
+        (self.meta.namespace.clone(), self.meta.name.clone())
+    }
+}
+
+impl<T: Readable> Record<T> {
+    /// The typed value; an error says what is not as it should be.
+    pub fn value(&self) -> Result<Arc<T>, String> {
+        let read = || match serde_json::from_str::<T>(&self.json) {
+            Ok(value) => Ok(Arc::new(value.bare())),
+            Err(e) => Err(format!("{}: {e}", self.name())),
+        };
+        self.value.get_or_init(read).clone()
+    }
+}
+
+/// A record came, changed or went.
+pub struct RecordChange<T> {
+    pub deed: Deed,
+    /// The new state, or the last one of a deleted record.
+    pub record: Arc<Record<T>>,
+    pub before: Option<Arc<Record<T>>>,
+}
