@@ -35,6 +35,7 @@ fn death(rng: &mut Rng, writes: usize) -> (usize, Moment) {
 fn death_before_and_after_each_write() {
     inflict(&Harm {
         name: "one death",
+        fits: |_| true,
         any: |r, rng| Plan { deaths: vec![death(rng, r.played().writes.len())], ..Plan::default() },
         all: Some(|r| {
             let points = (0..r.played().writes.len()).flat_map(|at| [(at, Moment::Before), (at, Moment::After)]);
@@ -48,6 +49,7 @@ fn death_before_and_after_each_write() {
 fn two_deaths() {
     inflict(&Harm {
         name: "two deaths",
+        fits: |_| true,
         any: |r, rng| {
             let writes = r.played().writes.len();
             let first = death(rng, writes);
@@ -65,6 +67,7 @@ fn news_that_come_late() {
     const LAGS: [usize; 3] = [1, 5, 50];
     inflict(&Harm {
         name: "stale reads",
+        fits: |_| true,
         any: |_, rng| Plan { lag: LAGS[below(rng, LAGS.len())], ..Plan::default() },
         all: Some(|_| LAGS.into_iter().map(|lag| Plan { lag, ..Plan::default() }).collect()),
         judge: as_without,
@@ -75,6 +78,8 @@ fn news_that_come_late() {
 fn a_new_process_that_first_sees_the_past() {
     inflict(&Harm {
         name: "time travel",
+        // Whoever sees settings of the past does what they said.
+        fits: |script| !script.changes_settings(),
         any: |r, rng| Plan { deaths: vec![death(rng, r.played().writes.len())], old_lists: true, lag: below(rng, 6), ..Plan::default() },
         all: None,
         judge: as_without,
@@ -86,6 +91,7 @@ fn events_that_are_lost_or_merged() {
     const FATES: [Fate; 3] = [Fate::Dropped, Fate::Merged, Fate::Broken];
     inflict(&Harm {
         name: "events",
+        fits: |_| true,
         any: |r, rng| Plan { event: Some((below(rng, r.played().events), FATES[below(rng, 3)])), ..Plan::default() },
         all: Some(|r| {
             let events = (0..r.played().events).flat_map(|at| FATES.map(|fate| (at, fate)));

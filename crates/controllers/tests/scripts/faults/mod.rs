@@ -45,6 +45,8 @@ impl Reference {
 /// A family of harm.
 pub struct Harm {
     pub name: &'static str,
+    /// The scripts that it can be done to.
+    pub fits: fn(&Script) -> bool,
     /// The seed's own.
     pub any: fn(&Reference, &mut Rng) -> Plan,
     /// All there are, where they can be numbered.
@@ -99,7 +101,8 @@ fn some<T>(table: &[T], few: usize, name: fn(&T) -> &str) -> Vec<&T> {
 
 /// Does the harm to the scripts; panics when something came out otherwise.
 fn inflict(harm: &Harm) {
-    let (references, began, seed) = (scripts(), Instant::now(), number("TIPHYS_SEED", 1));
+    let (mut references, began, seed) = (scripts(), Instant::now(), number("TIPHYS_SEED", 1));
+    references.retain(|r| (harm.fits)(&r.script));
     assert!(!references.is_empty(), "no script of that name");
     let (done, totals) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let judge = |reference: &Reference, plan: Plan, seed: Option<u64>| {
