@@ -26,7 +26,7 @@ pub(super) enum Form {
 impl<'a> Ty<'a> {
     pub(super) fn new(ty: Option<TypeRef<'a>>) -> Self {
         match ty {
-            Some(ty) if ty.kind() != TypeKind::Any || ty.map_type() == Some(MapType::Atomic) => Self::Known(ty),
+            Some(ty) if !holds_anything(ty) || ty.map_type() == Some(MapType::Atomic) => Self::Known(ty),
             _ => Self::Deduced,
         }
     }
@@ -133,6 +133,16 @@ impl<'a> Ty<'a> {
     }
 }
 
+/// Whether a type says nothing of how its values merge. One for a number or a text has no type there; what it cannot hold is found when
+/// it is read. A quantity is a scalar.
+fn holds_anything(ty: TypeRef<'_>) -> bool {
+    match ty.kind() {
+        TypeKind::Any => true,
+        TypeKind::Scalar(ScalarKind::IntOrString) => !ty.name().is_some_and(|name| name.ends_with(".Quantity")),
+        _ => false,
+    }
+}
+
 /// What a Go struct of the API server holds in a field that must be there and is not.
 fn zero(ty: TypeRef<'_>, name: &str) -> Option<Value> {
     match ty.named_field(name)?.kind() {
@@ -174,8 +184,6 @@ fn validate_at(value: &Value, ty: Ty<'_>, path: &str, errors: &mut Vec<String>) 
     let mut fail = |text: String| errors.push(if path.is_empty() { text } else { format!("{path}: {text}") });
     match (known.kind(), value) {
         (_, Value::Null) | (TypeKind::Any, _) => {}
-        // Go's own type for a number or a text is any value here; what it cannot hold is found when it is read.
-        _ if known.name().is_some_and(|name| name.ends_with(".IntOrString")) => {}
         (TypeKind::Object | TypeKind::Map, Value::Object(map)) => {
             for (key, value) in map {
                 if known.field(key).is_none() {
