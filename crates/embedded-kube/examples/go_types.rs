@@ -38,7 +38,7 @@ const SPECIAL: &[(&str, &str)] = &[
     ("apiextensions/v1.JSON", "R"),
     ("apiextensions/v1.JSONSchemaPropsOrArray", "J"),
     ("apiextensions/v1.JSONSchemaPropsOrBool", "K"),
-    ("apiextensions/v1.JSONSchemaPropsOrStringArray", "R"),
+    ("apiextensions/v1.JSONSchemaPropsOrStringArray", "P"),
 ];
 
 fn short_package(path: &str) -> String {

@@ -174,7 +174,7 @@ fn value(ty: &Type, wire: &Wire<'_>, depth: usize) -> Result<Value, DecodeError>
         }
         (Type::Quantity, Wire::Bytes(b)) => first_string(b)?.into(),
         (Type::IntOrString, Wire::Bytes(b)) => int_or_string(b)?,
-        (Type::Raw | Type::SchemaOrList | Type::SchemaOrBool, Wire::Bytes(b)) => {
+        (Type::Raw | Type::SchemaOrList | Type::SchemaOrBool | Type::SchemaOrTexts, Wire::Bytes(b)) => {
             let inner = first_bytes(b)?;
             serde_json::from_slice(inner).unwrap_or(Value::Null)
         }

@@ -73,6 +73,8 @@ pub enum Type {
     SchemaOrList,
     /// `additionalProperties` of a schema.
     SchemaOrBool,
+    /// One of a schema's `dependencies`.
+    SchemaOrTexts,
     Message(&'static str),
     List(Box<Type>),
     Map(Box<Type>),
@@ -101,6 +103,7 @@ impl Type {
             "R" | "F" => Self::Raw,
             "J" => Self::SchemaOrList,
             "K" => Self::SchemaOrBool,
+            "P" => Self::SchemaOrTexts,
             message => Self::Message(message),
         }
     }

@@ -151,6 +151,7 @@ pub(super) fn omitted(field: &Field, value: &Value) -> bool {
             | Type::Raw
             | Type::SchemaOrList
             | Type::SchemaOrBool
+            | Type::SchemaOrTexts
             | Type::Duration,
             _,
         ) => false,

@@ -131,15 +131,13 @@ impl Reader {
     fn value(&mut self, value: &mut Value, ty: &Type, at: Place<'_>) -> Result<(), WrongType> {
         match (ty, &mut *value) {
             (Type::Message(name), Value::Object(map)) => return find(name).map_or(Ok(()), |inner| self.object(map, inner, at.path)),
-            (Type::SchemaOrList | Type::SchemaOrBool, Value::Object(_)) => {
-                // Read by a reader of its own, whose misfits end the reading.
-                let mut inner = Self { misfit: None, tree: self.tree };
-                inner.value(value, &Type::Message(SCHEMA), at)?;
-                return inner.misfit.map_or(Ok(()), Err);
+            (Type::SchemaOrList | Type::SchemaOrBool | Type::SchemaOrTexts, Value::Object(_)) => {
+                return self.apart(value, &Type::Message(SCHEMA), at);
             }
             (Type::List(item), Value::Array(list)) => return self.elements(list.iter_mut(), item, at.element()),
-            (Type::SchemaOrList, Value::Array(list)) => return self.elements(list.iter_mut(), &Type::Message(SCHEMA), at.element()),
-            (Type::SchemaOrList, _) => *value = Value::Null,
+            (Type::SchemaOrList, Value::Array(_)) => return self.apart(value, &Type::List(Box::new(Type::Message(SCHEMA))), at),
+            (Type::SchemaOrTexts, Value::Array(_)) => return self.apart(value, &Type::List(Box::new(Type::String)), at),
+            (Type::SchemaOrList | Type::SchemaOrTexts, _) => *value = Value::Null,
             (Type::SchemaOrBool, Value::Bool(_)) => {}
             (Type::SchemaOrBool, Value::Array(_)) => drop(self.misfit.get_or_insert(no_schema())),
             (Type::SchemaOrBool, _) => return Err(no_schema()),
@@ -184,6 +182,15 @@ impl Reader {
         Ok(())
     }
 
+    /// What reads itself: as a text, also where a tree is converted, and its misfits end the reading.
+    fn apart(&self, value: &mut Value, ty: &Type, at: Place<'_>) -> Result<(), WrongType> {
+        let mut inner = Self::default();
+        let at = if self.tree { Place { path: "", ..at } } else { at };
+        let outcome = inner.value(value, ty, at);
+        let misfit = outcome.err().or(inner.misfit);
+        misfit.map_or(Ok(()), |misfit| Err(if self.tree { WrongType::Own(misfit.to_string()) } else { misfit }))
+    }
+
     /// A null among them is the zero value to Go.
     fn elements<'v>(&mut self, list: impl Iterator<Item = &'v mut Value>, item: &Type, at: Place<'_>) -> Result<(), WrongType> {
         for element in list {
@@ -200,6 +207,9 @@ impl Reader {
         let wanted_word = at.go.map_or_else(|| go_name(wanted), str::to_owned);
         let converting = not_converted(found, wanted, &wanted_word);
         let (found, field) = (word(found, wanted), format!("{short}.{}", at.path));
+        if at.path.is_empty() {
+            return Err(WrongType::Own(format!("json: cannot unmarshal {found} into Go value of type {wanted_word}")));
+        }
         let misfit = WrongType::Json { found, field, wanted: wanted_word, converting };
         if self.tree || matches!(wanted, Type::Time | Type::MicroTime | Type::Duration | Type::IntOrString) {
             return Err(misfit);

@@ -97,7 +97,7 @@ fn unsupported(schema: &Value, depth: usize) -> Option<String> {
         ("additionalItems", "additionalItems"),
         ("definitions", "definitions"),
     ] {
-        if is_there(map, key) {
+        if is_there(map, key) && map[key] != "" {
             return Some(format!("OpenAPIV3Schema '{name}' is not supported"));
         }
     }
@@ -116,7 +116,7 @@ fn unsupported(schema: &Value, depth: usize) -> Option<String> {
 fn is_there(map: &Map<String, Value>, key: &str) -> bool {
     match map.get(key) {
         None | Some(Value::Null) => false,
-        Some(Value::String(s)) => !s.is_empty(),
+        Some(Value::String(s)) => !s.is_empty() || key == "$ref",
         Some(Value::Object(m)) => !m.is_empty() || key == "dependencies" || key == "additionalItems",
         Some(_) => true,
     }
