@@ -95,6 +95,10 @@ pub fn metadata_only(resource: &Resource, object: &Object) -> Value {
             metadata.as_object_mut().and_then(|m| m.remove("annotations"));
         }
     }
+    // What was applied to a custom object stays in it as it was, but metadata alone are Go's.
+    if let (true, Some(map), Some(of)) = (resource.custom.is_some(), metadata.as_object_mut(), gotypes::find("meta/v1.ObjectMeta")) {
+        gotypes::drop_empty(map, of);
+    }
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
 }
 
