@@ -4,7 +4,7 @@ use super::Store;
 use gix::{ObjectId, bstr::ByteSlice, objs::tree::EntryKind};
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 use tiphys_render::{FileEntry, FileError, FileKind, SourceFiles};
 
@@ -35,10 +35,10 @@ pub(super) fn no_trees() -> Trees {
 
 /// Read-only files of one tree. Links are followed inside of the tree only; submodules are neither read nor entered.
 pub(crate) struct GitFiles {
-    /// One thread at a time: gix repositories are not shared.
-    repo: Mutex<gix::Repository>,
+    store: Store,
+    /// One thread at a time: gix repositories are not shared. Made when something is read that nobody has read before.
+    repo: OnceLock<Mutex<gix::Repository>>,
     root: ObjectId,
-    trees: Trees,
     /// What is in this folder needs no note: whoever asks knows its tree.
     base: Option<String>,
     /// What was looked for elsewhere, or through links, and what was there.
@@ -59,7 +59,7 @@ pub(crate) enum Found {
 impl GitFiles {
     /// `base` is the folder whose tree the caller knows; none: everything that is looked for is noted.
     pub fn new(store: &Store, root: ObjectId, base: Option<&str>) -> Self {
-        Self { repo: Mutex::new(store.local()), root, trees: store.trees.clone(), base: base.map(str::to_owned), noted: Mutex::default() }
+        Self { store: store.clone(), repo: OnceLock::new(), root, base: base.map(str::to_owned), noted: Mutex::default() }
     }
 
     /// What is at a path.
@@ -81,12 +81,13 @@ impl GitFiles {
         FileError::Unreadable { path: path.to_owned(), reason: reason.to_string() }
     }
 
-    fn repo(&self, path: &str) -> Result<std::sync::MutexGuard<'_, gix::Repository>, FileError> {
-        self.repo.lock().map_err(|_| Self::unreadable(path, "an earlier read failed"))
+    fn repo(&self, path: &str) -> Result<MutexGuard<'_, gix::Repository>, FileError> {
+        let repo = self.repo.get_or_init(|| Mutex::new(self.store.local()));
+        repo.lock().map_err(|_| Self::unreadable(path, "an earlier read failed"))
     }
 
     fn tree(&self, id: ObjectId, path: &str) -> Result<Arc<[Node]>, FileError> {
-        if let Some(tree) = self.trees.get(&id) {
+        if let Some(tree) = self.store.trees.get(&id) {
             return Ok(tree);
         }
         let repo = self.repo(path)?;
@@ -103,7 +104,7 @@ impl GitFiles {
         }
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
         let nodes: Arc<[Node]> = nodes.into();
-        self.trees.insert(id, Arc::clone(&nodes));
+        self.store.trees.insert(id, Arc::clone(&nodes));
         Ok(nodes)
     }
 
