@@ -14,9 +14,9 @@ mod rules;
 mod startup;
 mod world;
 
-/// Each scenario against both kinds of cluster.
+/// Each scenario against both kinds of cluster, or the real one alone.
 macro_rules! scenarios {
-    ($($module:ident :: $name:ident),* $(,)?) => {
+    (both: $($module:ident :: $name:ident),*; real: $($real_module:ident :: $real_name:ident),* $(,)?) => {
         mod embedded {
             $(#[test] fn $name() {
                 crate::world::World::embedded(stringify!($name)).iter_mut().for_each(crate::$module::$name);
@@ -26,11 +26,15 @@ macro_rules! scenarios {
             $(#[test] fn $name() {
                 crate::world::World::real(stringify!($name)).iter_mut().for_each(crate::$module::$name);
             })*
+            $(#[test] fn $real_name() {
+                crate::world::World::real(stringify!($real_name)).iter_mut().for_each(crate::$real_module::$real_name);
+            })*
         }
     };
 }
 
 scenarios!(
+    both:
     good::examples_become_well,
     good::a_commit_reaches_the_cluster,
     good::a_manual_edit_is_healed,
@@ -56,21 +60,9 @@ scenarios!(
     limits::a_newer_revision_takes_the_place_of_a_sync,
     limits::a_dry_run_tells_its_plan,
     admin::what_is_exported_can_be_imported,
-    admin::an_installation_works_with_the_rights_it_installs,
-);
-
-/// What only a real cluster can go through.
-macro_rules! disturbances {
-    ($($module:ident :: $name:ident),* $(,)?) => {
-        mod disturbed_real {
-            $(#[test] fn $name() {
-                crate::world::World::real(stringify!($name)).iter_mut().for_each(crate::$module::$name);
-            })*
-        }
-    };
-}
-
-disturbances!(
+    admin::an_installation_works_with_the_rights_it_installs;
+    // What only a real cluster can go through.
+    real:
     disturbed::an_api_server_restarts_in_mid_sync,
     disturbed::an_api_server_gets_a_new_certificate,
     disturbed::two_clusters_and_one_goes_away,
