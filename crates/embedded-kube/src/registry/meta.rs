@@ -400,7 +400,8 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object, empt
     let of = gotypes::of(&resource.gvk()).filter(|_| resource.custom.is_none());
     let changed = differs(new)
         && of.is_none_or(|of| {
-            let mut kept = new.clone();
+            let counted = new.0.iter().filter(|(key, _)| !skipped(key));
+            let mut kept = Object(counted.map(|(key, value)| (key.clone(), value.clone())).collect());
             gotypes::forget_empty(&mut kept.0, of);
             differs(&kept)
         });
