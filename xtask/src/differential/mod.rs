@@ -103,11 +103,12 @@ impl Bench {
             let not_older = query.contains("resourceVersion=") && !query.contains("Exact");
             d.at.starts_with("event") || not_older || of_times
         };
-        for more in [700, 2_000] {
+        for (more, events) in [(700, 4), (2_000, 10)] {
             if !outcome.differences.iter().any(|d| !d.explained && late(d)) {
                 break;
             }
-            outcome = self.once(script, Patience { quiet: Duration::from_millis(more), ..patience })?;
+            let patience = Patience { quiet: Duration::from_millis(more), events: Duration::from_secs(events), ..patience };
+            outcome = self.once(script, patience)?;
         }
         Ok(outcome)
     }

@@ -369,7 +369,7 @@ impl Generator {
             .to_owned(),
             _ => String::new(),
         };
-        let query = [("watch=true&timeoutSeconds=25".to_owned()), from, selector]
+        let query = [("watch=true&timeoutSeconds=90".to_owned()), from, selector]
             .into_iter()
             .filter(|p| !p.is_empty())
             .collect::<Vec<_>>()
