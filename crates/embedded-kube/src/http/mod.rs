@@ -5,6 +5,7 @@
 
 mod body;
 mod components;
+mod connect;
 mod discovery;
 mod list;
 mod negotiate;

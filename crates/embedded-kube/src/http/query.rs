@@ -23,6 +23,11 @@ impl Query {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).filter(|v| !v.is_empty())
     }
 
+    /// All values, in their order.
+    pub fn all(&self, name: &str) -> Vec<&str> {
+        self.0.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect()
+    }
+
     /// Go's reading of a boolean parameter: anything but these words is true.
     pub fn flag(&self, name: &str) -> bool {
         let value = self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());

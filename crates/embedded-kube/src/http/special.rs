@@ -1,6 +1,6 @@
 //! Health, version and the subresources that are not plain writes.
 
-use super::{Call, object, pod_log, pod_requests, scale, token, write};
+use super::{Call, connect, object, pod_log, pod_requests, scale, token, write};
 use crate::registry::Part;
 use crate::status::Status;
 use axum::body::Body;
@@ -71,9 +71,7 @@ pub async fn subresource(call: &Call<'_>, incoming: Body) -> Result<Response<Bod
         ("status" | "scale" | "finalize" | "log" | "eviction" | "binding" | "ephemeralcontainers" | "resize" | "approval", _) => {
             Err(Status::not_allowed())
         }
-        ("exec" | "attach" | "portforward" | "proxy", _) => Err(Status::not_implemented(format!(
-            "{name} is not possible: this embedded API server simulates pods, there is no container to connect to"
-        ))),
+        ("exec" | "attach" | "portforward" | "proxy", _) => connect::connect(call, name),
         ("token", &Method::POST) => token::create(call, incoming).await,
         ("token", _) => Err(Status::not_allowed()),
         _ => Err(Status::not_implemented(format!("the subresource {name} of {} is not supported", call.resource.resource))),

@@ -41,7 +41,7 @@ pub fn options(call: &Call<'_>) -> Result<WriteOptions, Status> {
 }
 
 /// Who asks, with the options as they were sent.
-fn sender(call: &Call<'_>, delete: Option<&Value>) -> Sender {
+pub fn sender(call: &Call<'_>, delete: Option<&Value>) -> Sender {
     let mut options = delete.and_then(Value::as_object).cloned().unwrap_or_default();
     if delete.is_some() && options.is_empty() {
         let sent = |name: &str| call.query.get(name).map(|value| (name.to_owned(), Value::from(value)));

@@ -14,6 +14,7 @@ pub enum Operation {
     Create,
     Update,
     Delete,
+    Connect,
 }
 
 impl Operation {
@@ -22,6 +23,7 @@ impl Operation {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
         }
     }
 
@@ -30,14 +32,16 @@ impl Operation {
             Self::Create => "create",
             Self::Update => "update",
             Self::Delete => "delete",
+            Self::Connect => "connect",
         }
     }
 
-    fn options(self) -> &'static str {
+    fn options(self) -> Option<&'static str> {
         match self {
-            Self::Create => "CreateOptions",
-            Self::Update => "UpdateOptions",
-            Self::Delete => "DeleteOptions",
+            Self::Create => Some("CreateOptions"),
+            Self::Update => Some("UpdateOptions"),
+            Self::Delete => Some("DeleteOptions"),
+            Self::Connect => None,
         }
     }
 }
@@ -201,10 +205,13 @@ impl<'a> Request<'a> {
         map.insert("operation".into(), self.operation.word().into());
         map.insert("userInfo".into(), user);
         map.insert("dryRun".into(), self.dry_run.into());
-        let mut options = self.sender.options.clone();
-        options.insert("kind".into(), self.operation.options().into());
-        options.insert("apiVersion".into(), "meta.k8s.io/v1".into());
-        map.insert("options".into(), options.into());
+        let options = self.operation.options().map_or(Value::Null, |kind| {
+            let mut options = self.sender.options.clone();
+            options.insert("kind".into(), kind.into());
+            options.insert("apiVersion".into(), "meta.k8s.io/v1".into());
+            options.into()
+        });
+        map.insert("options".into(), options);
         map
     }
 }
