@@ -13,6 +13,7 @@ const WORDS: [(&str, &[&str], &str); 8] = [
             "crates/repo/",
             "crates/cli/src/commands/prompt.rs",
             "crates/cli/src/commands/app/diff.rs",
+            "crates/cli/src/commands/apply/editor.rs",
             "crates/cli/tests/",
             "crates/testkit/",
             "crates/embedded-kube/tests/",

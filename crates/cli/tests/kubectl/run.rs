@@ -148,6 +148,7 @@ impl Run<'_> {
             .env("KUBECONFIG", self.folder.path().join(".kubeconfig"))
             .env("HOME", self.program.home.path())
             .env("KUBECTL_APPLYSET", "true")
+            .env("KUBE_EDITOR", "sh editor")
             .stdin(stdin)
             .output()
             .expect("the program starts");
@@ -224,6 +225,7 @@ impl Run<'_> {
                 (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
                 (r#"(resourceVersion"?: ?)"\d+""#, "${1}ANY"),
                 (r"applyset-[\w-]{43}-v1", "applyset-ID-v1"),
+                (r#""[^"]*-edit-[^"]*""#, "\"FILE\""),
                 (r"\b10\.\d+\.\d+\.\d+", "ADDRESS"),
                 (r"nodePort: 3\d{4}", "nodePort: PORT"),
             ];

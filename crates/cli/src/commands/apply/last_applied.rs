@@ -3,6 +3,7 @@
 
 use super::{
     Told,
+    edit::Edit,
     failure::Trouble,
     kube::{KubeArgs, Target},
     print::print_name,
@@ -12,10 +13,11 @@ use super::{
 use crate::output;
 use http::Method;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tiphys_apimachinery::{Object, patch::last_applied};
 use tiphys_cluster::{
     Kind,
-    apply::{Failure, last_applied_text},
+    apply::{CLIENT_SIDE_MANAGER, Failure, Item, last_applied_text},
     request::{Call, MERGE_PATCH},
 };
 use tiphys_gocompat::yaml::{self, Duplicates, Limits};
@@ -28,12 +30,8 @@ pub enum LastApplied {
     /// Make the annotation say what files say, without changing anything else
     #[command(name = "set-last-applied")]
     Set(Set),
-    /// Not supported yet: use view-last-applied, an editor and set-last-applied
-    #[command(name = "edit-last-applied", hide = true)]
-    Edit {
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        words: Vec<String>,
-    },
+    #[command(name = "edit-last-applied")]
+    Edit(Edit),
 }
 
 #[derive(clap::Args)]
@@ -61,10 +59,7 @@ impl LastApplied {
         match self {
             Self::View(view) => view.run(kube).await,
             Self::Set(set) => set.run(kube).await,
-            Self::Edit { .. } => Err(Trouble::text(
-                "edit-last-applied is not supported yet: save what view-last-applied prints, edit it and give it to set-last-applied -f",
-            )
-            .into()),
+            Self::Edit(edit) => edit.run(kube).await,
         }
     }
 }
@@ -73,12 +68,48 @@ async fn get(target: &Target, kind: &Kind, namespace: &str, name: &str) -> Resul
     Ok(target.discovery.cluster().http().json(&Call::get(kind.object_path(namespace, name))).await?)
 }
 
-async fn objects(files: &FileArgs, target: &Target) -> Result<Vec<tiphys_cluster::apply::Item>, Told> {
+async fn objects(files: &FileArgs, target: &Target) -> Result<Vec<Item>, Told> {
     let found = read::read(files, target, &Rules { validate: false, selector: String::new() }).await?;
     match found.trouble {
         Some(trouble) => Err(Told { trouble, hints: found.hints }),
         None => Ok(found.items),
     }
+}
+
+/// An object of the cluster, and the text that named it if one did.
+pub struct Live {
+    pub object: Object,
+    pub kind: Arc<Kind>,
+    source: String,
+}
+
+/// The objects that the command line or files name.
+pub async fn live(words: &[String], files: &FileArgs, target: &Target) -> Result<Vec<Live>, Told> {
+    let mut found = Vec::new();
+    if words.is_empty() {
+        files.check()?;
+        for item in objects(files, target).await? {
+            let object = get(target, &item.kind, item.object.namespace(), item.object.name()).await?;
+            found.push(Live { object, kind: item.kind, source: item.source });
+        }
+        return Ok(found);
+    }
+    for (resource, name) in pairs(words)? {
+        let unknown = || Trouble::text(format!("the server doesn't have a resource type {resource:?}"));
+        let kind = target.discovery.kinds().find(&resource).cloned().ok_or_else(unknown)?;
+        let object = get(target, &kind, &target.namespace, &name).await?;
+        found.push(Live { object, kind, source: String::new() });
+    }
+    Ok(found)
+}
+
+/// Makes the annotation say what an object says.
+pub async fn remember(target: &Target, item: &Item, manager: &str) -> Result<(), Failure> {
+    let patch: Value = json!({"metadata": {"annotations": {last_applied::ANNOTATION: last_applied::text(&item.object)}}});
+    let path = item.kind.object_path(item.object.namespace(), item.object.name());
+    let call = Call::new(Method::PATCH, path).query("fieldManager", manager).with_body(MERGE_PATCH, patch.to_string());
+    target.discovery.cluster().http().send(&call).await?;
+    Ok(())
 }
 
 impl View {
@@ -88,20 +119,7 @@ impl View {
             return Err(Trouble::text(text).into());
         }
         let target = kube.connect().await?;
-        let mut live = Vec::new();
-        if self.words.is_empty() {
-            self.files.check()?;
-            for item in objects(&self.files, &target).await? {
-                live.push((get(&target, &item.kind, item.object.namespace(), item.object.name()).await?, item.source));
-            }
-        } else {
-            for (resource, name) in pairs(&self.words)? {
-                let unknown = || Trouble::text(format!("the server doesn't have a resource type {resource:?}"));
-                let kind = target.discovery.kinds().find(&resource).cloned().ok_or_else(unknown)?;
-                live.push((get(&target, &kind, &target.namespace, &name).await?, String::new()));
-            }
-        }
-        for (object, source) in live {
+        for Live { object, source, .. } in live(&self.words, &self.files, &target).await? {
             let Some(text) = last_applied_text(&object) else {
                 let problem = format!("no last-applied-configuration annotation found on resource: {}", object.name());
                 return Err(Trouble::text(if source.is_empty() { problem } else { format!("{source}: {problem}") }).into());
@@ -147,13 +165,7 @@ impl Set {
                     return Err(Trouble::text(problem).into());
                 }
                 Some(old) if old == text => {}
-                _ => {
-                    let patch: Value = json!({"metadata": {"annotations": {last_applied::ANNOTATION: text}}});
-                    let path = item.kind.object_path(item.object.namespace(), item.object.name());
-                    let call = Call::new(Method::PATCH, path).query("fieldManager", tiphys_cluster::apply::CLIENT_SIDE_MANAGER);
-                    let call = call.with_body(MERGE_PATCH, patch.to_string());
-                    target.discovery.cluster().http().send(&call).await.map_err(Failure::from)?;
-                }
+                _ => remember(&target, &item, CLIENT_SIDE_MANAGER).await?,
             }
             output::print(&format!("{} configured\n", print_name(&live)));
         }

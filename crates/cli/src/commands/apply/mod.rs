@@ -3,6 +3,8 @@
 //! Here are the flags and what is printed; reading is in [`read`], and applying in [`tiphys_cluster::apply`].
 
 mod documents;
+mod edit;
+mod editor;
 pub mod explain;
 pub mod failure;
 mod flags;

@@ -31,7 +31,11 @@ pub struct Rules {
 
 /// Reads everything that the flags name.
 pub async fn read(files: &FileArgs, target: &Target, rules: &Rules) -> Result<Found, Trouble> {
-    let texts = files.texts().await?;
+    read_texts(files.texts().await?, target, rules).await
+}
+
+/// Reads texts that are there.
+pub async fn read_texts(texts: Vec<Text>, target: &Target, rules: &Rules) -> Result<Found, Trouble> {
     let text = rules.selector.trim();
     let selector = LabelSelector::parse(text).map_err(|e| Trouble::text(format!("the provided selector {text:?} is not valid: {e}")))?;
     let mut reader = Reader { target, rules, selector, found: Found::default(), broken: Vec::new(), misplaced: Vec::new() };
