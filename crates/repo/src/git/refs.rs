@@ -4,7 +4,6 @@
 
 use super::Store;
 use crate::{RepoError, revision::Reference};
-use gix::bstr::ByteSlice;
 use std::{
     fs,
     os::unix::fs::MetadataExt,
