@@ -190,7 +190,7 @@ impl Entry {
     async fn look_up(self: &Arc<Self>) -> Result<Arc<Vec<Reference>>, RepoError> {
         let entry = Arc::clone(self);
         let refs = self.in_time(move |_| match &entry.location {
-            Location::Local(_) => entry.open()?.references(),
+            Location::Local(_) => entry.open()?.references().map(Arc::new),
             _ => entry.remote().list_refs(&entry.copy.path()).map(Arc::new),
         });
         let refs = refs.await?;

@@ -31,8 +31,6 @@ pub(crate) struct Store {
     trees: tree::Trees,
     /// The commit that was found last: after a push everybody asks for the same one.
     last: Arc<Mutex<Option<CommitId>>>,
-    /// The refs as they were read last.
-    seen: Arc<Mutex<Option<Arc<refs::Seen>>>>,
 }
 
 impl std::fmt::Debug for Store {
@@ -57,7 +55,7 @@ impl Store {
         let repo = gix::open::Options::isolated()
             .open(path)
             .map_err(|e| RepoError::Corrupt { url: url.to_owned(), reason: format!("not a git repository: {}", error::text(&e)) })?;
-        Ok(Self { repo, url: url.to_owned(), trees: tree::no_trees(), last: Arc::default(), seen: Arc::default() })
+        Ok(Self { repo, url: url.to_owned(), trees: tree::no_trees(), last: Arc::default() })
     }
 
     pub(super) fn local(&self) -> gix::Repository {
