@@ -101,11 +101,13 @@ fn some<T>(table: &[T], few: usize, name: fn(&T) -> &str) -> Vec<&T> {
 
 /// Does the harm to the scripts; panics when something came out otherwise.
 fn inflict(harm: &Harm) {
-    let (mut references, began, seed) = (scripts(), Instant::now(), number("TIPHYS_SEED", 1));
-    references.retain(|r| (harm.fits)(&r.script));
+    let (references, began, seed) = (scripts(), Instant::now(), number("TIPHYS_SEED", 1));
     assert!(!references.is_empty(), "no script of that name");
     let (done, totals) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let judge = |reference: &Reference, plan: Plan, seed: Option<u64>| {
+        if !(harm.fits)(&reference.script) {
+            return None;
+        }
         let played = Played::of(&reference.script, plan.clone());
         done.fetch_add(1, Ordering::Relaxed);
         played.harm.iter().for_each(|(what, n)| *totals.lock().expect("no panic").entry(*what).or_insert(0) += n);
