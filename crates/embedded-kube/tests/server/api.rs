@@ -107,7 +107,7 @@ async fn bad_bodies_are_refused_with_a_status() {
     let (code, answer) = post(&router, "/api/v1/namespaces/none/configmaps", &map("x", &json!({}))).await;
     assert_eq!((code, &answer["message"]), (404, &json!("namespaces \"none\" not found")));
     let (code, answer) = post(&router, "/api/v1/namespaces/default/pods/x/exec", &json!({})).await;
-    assert_eq!((code, &answer["reason"]), (501, &json!("NotImplemented")));
+    assert_eq!((code, &answer["message"]), (404, &json!("pods \"x\" not found")));
     kube.shutdown().await;
 }
 
