@@ -182,16 +182,16 @@ impl Entry {
             }
         }
         let started = Instant::now();
-        let outcome = self.look_up().await;
+        let outcome = self.look_up().await.map(Arc::new);
         *last = Some(Looked { started, outcome: outcome.clone() });
         outcome
     }
 
-    async fn look_up(self: &Arc<Self>) -> Result<Arc<Vec<Reference>>, RepoError> {
+    async fn look_up(self: &Arc<Self>) -> Result<Vec<Reference>, RepoError> {
         let entry = Arc::clone(self);
         let refs = self.in_time(move |_| match &entry.location {
-            Location::Local(_) => entry.open()?.references().map(Arc::new),
-            _ => entry.remote().list_refs(&entry.copy.path()).map(Arc::new),
+            Location::Local(_) => entry.open()?.references(),
+            _ => entry.remote().list_refs(&entry.copy.path()),
         });
         let refs = refs.await?;
         self.proved.store(true, Ordering::Relaxed);
