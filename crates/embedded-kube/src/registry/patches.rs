@@ -17,10 +17,9 @@ pub fn unreadable(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &
     let refused = |shown: String, why: &str| Status::invalid("", "", "", vec![Cause::invalid("patch", &shown.into(), why)]);
     let of = gotypes::of(gvk).filter(|_| builtin);
     match how {
-        Patch::Strategic(patch) => {
-            let mut left = patch.clone();
-            use_up(&mut left, &Value::Object(old.0.clone()), schema::builtin().type_for(gvk));
-            refused(gofmt::plain(&left), &why.converting)
+        Patch::Strategic(sent) => {
+            let rest = schema::builtin().type_for(gvk).map(|ty| patch::strategic::rest(&Value::Object(old.0.clone()), sent, ty));
+            refused(gofmt::plain(rest.as_ref().unwrap_or(sent)), &why.converting)
         }
         Patch::Apply(_) if !builtin => Status::new(500, "", why.reading.clone()),
         Patch::Apply(config) => {
@@ -95,45 +94,6 @@ pub fn without_version(resource: &Resource, name: &str) -> Status {
     match resource.custom {
         Some(_) => Status::internal("Object 'apiVersion' is missing in 'object has no apiVersion field'"),
         None => Status::bad_request(format!("the name of the object ({name} based on URL) was undeterminable: name must be provided")),
-    }
-}
-
-/// Takes out of a strategic patch what is gone from it once it has been merged: directives that replace, and nulls in what is put
-/// where nothing, or something else, was.
-fn use_up(patch: &mut Value, old: &Value, ty: Option<TypeRef<'_>>) {
-    match (patch, old) {
-        (Value::Object(map), Value::Object(old)) => {
-            if map.get("$patch").is_some_and(|directive| directive == "replace") {
-                map.remove("$patch");
-                return;
-            }
-            for (key, value) in map.iter_mut() {
-                match old.get(key) {
-                    Some(old) if json::kind(old) == json::kind(value) => use_up(value, old, ty.and_then(|ty| ty.field(key))),
-                    _ => drop_nulls(value),
-                }
-            }
-        }
-        // Elements that are merged with one that is there.
-        (Value::Array(list), Value::Array(old)) => {
-            let Some(key) = ty.and_then(|ty| ty.patch_merge_key()) else { return };
-            for item in list {
-                let same = old.iter().find(|old| item.get(key).is_some() && old.get(key) == item.get(key));
-                same.into_iter().for_each(|old| use_up(item, old, ty.and_then(|ty| ty.items())));
-            }
-        }
-        _ => {}
-    }
-}
-
-fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|_, value| !value.is_null());
-            map.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(list) => list.iter_mut().for_each(drop_nulls),
-        _ => {}
     }
 }
 

@@ -1,18 +1,20 @@
 //! Strategic merge patch: a merge patch that knows, from the type, which lists merge by key and which are replaced.
 //!
-//! Main functions: [`apply`] (what an API server does) and [`create_two_way`]; [`super::three_way`] is what kubectl builds from
-//! them. Directives: `$patch`, `$retainKeys`, `$setElementOrder/<list>`, `$deleteFromPrimitiveList/<list>`. Unlike a JSON
-//! merge patch it refuses nested differences in fields that the type does not have.
+//! Main functions: [`apply`] (what an API server does), [`rest`] (what it quotes of the patch then) and [`create_two_way`];
+//! [`super::three_way`] is what kubectl builds from them. Directives: `$patch`, `$retainKeys`, `$setElementOrder/<list>`,
+//! `$deleteFromPrimitiveList/<list>`. Unlike a JSON merge patch it refuses nested differences in fields that the type does not have.
 
 mod conflicts;
 mod diff;
 mod lists;
 mod merge;
+mod rest;
 
 pub(super) use conflicts::maps_have_conflicts;
 pub(super) use diff::{DiffOptions, diff_maps};
 pub use lists::sort_merge_lists;
 pub(super) use merge::{MergeOptions, merge_maps};
+pub use rest::rest;
 
 use super::PatchError;
 use crate::schema::{TypeKind, TypeRef};

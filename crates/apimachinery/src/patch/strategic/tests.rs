@@ -79,3 +79,18 @@ fn values_are_printed_as_go_prints_them() {
         assert_eq!(go_text(&value), expected);
     }
 }
+
+#[test]
+fn what_is_merged_is_used_up() {
+    let ty = schema::builtin().type_for(&Gvk::new("", "v1", "Secret")).expect("known");
+    let doc = json!({"data": {"a": "YQ=="}, "metadata": {"finalizers": ["x"], "ownerReferences": [{"uid": "o"}]}});
+    let left = |patch: Value| rest(&doc, &patch, ty);
+    let sent = json!(["a", {"$patch": "replace"}]);
+    assert_eq!(left(json!({"stringData": {"b": sent}})), json!({"stringData": {"b": ["a"]}}));
+    assert_eq!(left(json!({"type": sent, "data": {"a": sent, "b": null}})), json!({"type": sent, "data": {"a": sent, "b": null}}));
+    let ordered = json!({"$setElementOrder/finalizers": ["x", "y"], "finalizers": ["y"], "labels": {"$patch": "replace"}});
+    assert_eq!(left(json!({"metadata": ordered})), json!({"metadata": {"labels": {"$patch": "replace"}}}));
+    let twice = left(json!({"metadata": {"ownerReferences": [{"uid": "u", "name": "n", "kind": null}, {"uid": "u", "kind": "K"}]}}));
+    let left = json!([{"uid": "u", "name": "n", "kind": "K"}, {"uid": "u", "kind": "K"}]);
+    assert_eq!(twice, json!({"metadata": {"ownerReferences": left}}));
+}
