@@ -39,6 +39,14 @@ const OF_STRUCT: &[(&str, &str, &str)] = &[
     ("core/v1.RBDVolumeSource", "monitors", "CephMonitors"),
     ("core/v1.RBDVolumeSource", "pool", "RBDPool"),
     ("core/v1.RBDVolumeSource", "user", "RadosUser"),
+    ("resource/v1.DeviceAttribute", "bool", "BoolValue"),
+    ("resource/v1.DeviceAttribute", "bools", "BoolValues"),
+    ("resource/v1.DeviceAttribute", "int", "IntValue"),
+    ("resource/v1.DeviceAttribute", "ints", "IntValues"),
+    ("resource/v1.DeviceAttribute", "string", "StringValue"),
+    ("resource/v1.DeviceAttribute", "strings", "StringValues"),
+    ("resource/v1.DeviceAttribute", "version", "VersionValue"),
+    ("resource/v1.DeviceAttribute", "versions", "VersionValues"),
 ];
 
 /// Structs with their fields in another order. Some of a pod's fields are in its security context.

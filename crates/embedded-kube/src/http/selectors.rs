@@ -44,6 +44,7 @@ const FIELDS: &[(&str, &[&str])] = &[
     ("/replicationcontrollers", &["status.replicas"]),
     ("batch/jobs", &["status.successful"]),
     ("certificates.k8s.io/certificatesigningrequests", &["spec.signerName"]),
+    ("resource.k8s.io/resourceslices", &["spec.driver", "spec.nodeName"]),
 ];
 
 /// What a list or watch is narrowed to.
@@ -103,6 +104,9 @@ impl Filter {
 fn unknown_field(resource: &Resource, path: &str) -> String {
     if resource.is("batch", "jobs") {
         return format!("field label {path:?} not supported for Job");
+    }
+    if resource.is("resource.k8s.io", "resourceslices") {
+        return format!("field label not supported for resource.k8s.io/{}, Kind=ResourceSlice: {path}", resource.version);
     }
     if resource.custom.is_some() || FIELDS.iter().any(|(table, _)| *table == resource.table) {
         return format!("field label not supported: {path}");

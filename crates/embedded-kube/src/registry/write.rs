@@ -81,7 +81,7 @@ impl Registry {
     ) -> Result<Written, Status> {
         self.check_namespace(resource, namespace, object.name())?;
         let unlabelled = object.labels().is_empty();
-        strategy::fill_in(resource, &mut object);
+        strategy::fill_in(self, resource, &mut object);
         options.guard.check(&object, None)?;
         for attempt in 0..8 {
             let mut object = object.clone();
@@ -409,7 +409,7 @@ impl Registry {
             None => (!applied && (!taken_back.is_empty() || strategy::decides_on_update(resource, part))).then(|| new.clone()),
         };
         if let Some(sent) = &mut sent {
-            strategy::as_sent(resource, sent);
+            strategy::as_sent(self, resource, sent);
             taken_back.put(sent);
         }
         strategy::prepare_update(self, resource, old, &mut new, (part, options.dry_run))?;

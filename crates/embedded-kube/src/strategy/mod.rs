@@ -22,7 +22,7 @@ pub use definition::{
     CLEANUP, is_established, mark_deleted as mark_definition_deleted, mark_emptying as mark_definition_emptying,
     settle as settle_definition, try_schema,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tiphys_apimachinery::object::map_entry;
 use tiphys_apimachinery::{Gvk, Object, schema};
 
@@ -147,13 +147,16 @@ fn read_again(resource: &Resource, object: &mut Object) -> Result<(), Status> {
 }
 
 /// Defaults of built-in kinds.
-pub fn fill_in(resource: &Resource, object: &mut Object) {
+pub fn fill_in(registry: &Registry, resource: &Resource, object: &mut Object) {
     if resource.table == CRD_TABLE {
         definition::fill_in(object);
     } else if resource.is("autoscaling", "horizontalpodautoscalers") && resource.version == "v1" {
         defaults::old_autoscaler(object);
     } else if resource.custom.is_none() {
         defaults::apply(&resource.table, object);
+        if resource.table == "resource.k8s.io/resourceslices" {
+            defaults::taint_times(object, &crate::registry::meta::timestamp(registry.now()));
+        }
     }
 }
 
@@ -216,6 +219,7 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
         "storage.k8s.io/volumeattributesclasses" => add_finalizer(object, "kubernetes.io/vac-protection"),
         "discovery.k8s.io/endpointslices" => drop_topology(None, object),
         "coordination.k8s.io/leases" => drop_strategy(object),
+        "resource.k8s.io/resourceslices" => drop(drop_device_fields(object)),
         "apiregistration.k8s.io/apiservices" if object.pointer("/spec/service").is_none_or(Value::is_null) => {
             let now = crate::registry::meta::timestamp(registry.now());
             let message = "Local APIServices are always available";
@@ -254,7 +258,7 @@ pub fn prepare_update(
         parts::prepare_request(part, old, new, &crate::registry::meta::timestamp(registry.now()));
     }
     if part == Part::Status || part == Part::Finalize {
-        fill_in(resource, new);
+        fill_in(registry, resource, new);
         if let Some(count) = old.annotation(TEMPLATE_GENERATION).filter(|_| resource.table == "apps/daemonsets") {
             new.set_annotation(TEMPLATE_GENERATION, count);
         }
@@ -266,7 +270,7 @@ pub fn prepare_update(
         }
         return Ok(());
     }
-    fill_in(resource, new);
+    fill_in(registry, resource, new);
     match resource.table.as_str() {
         CRD_TABLE => definition::prepare_update(old, new),
         "/namespaces" => {
@@ -279,6 +283,11 @@ pub fn prepare_update(
         "/services" => service::allocate(registry, new, Some(old), dry_run)?,
         "discovery.k8s.io/endpointslices" => drop_topology(Some(old), new),
         "coordination.k8s.io/leases" => drop_strategy(new),
+        // Counted before it is dropped.
+        "resource.k8s.io/resourceslices" if drop_device_fields(new) => {
+            let next = old.generation() + 1;
+            new.metadata_mut().insert("generation".into(), next.into());
+        }
         // Counted from the first change on.
         "storage.k8s.io/csidrivers" if old.0.get("spec") != new.0.get("spec") => {
             let next = old.generation() + 1;
@@ -326,6 +335,25 @@ fn drop_strategy(lease: &mut Object) {
     let spec = map_entry(&mut lease.0, "spec");
     spec.remove("strategy");
     spec.remove("preferredHolder");
+}
+
+/// Attributes with several values, and devices that stand for a node's own resources, are not switched on; whether there were any.
+fn drop_device_fields(slice: &mut Object) -> bool {
+    let dropped = |map: &mut Map<String, Value>, fields: &[&str]| {
+        let gone: Vec<Value> = fields.iter().filter_map(|field| map.remove(*field)).collect();
+        gone.iter()
+            .any(|value| value.as_array().is_some_and(|list| !list.is_empty()) || value.as_object().is_some_and(|map| !map.is_empty()))
+    };
+    let mut any = false;
+    let devices = slice.0.get_mut("spec").and_then(|spec| spec.get_mut("devices")).and_then(Value::as_array_mut);
+    for device in devices.into_iter().flatten().filter_map(Value::as_object_mut) {
+        any |= dropped(device, &["nodeAllocatableResourceMappings"]);
+        let attributes = device.get_mut("attributes").and_then(Value::as_object_mut);
+        for attribute in attributes.into_iter().flat_map(|map| map.values_mut()).filter_map(Value::as_object_mut) {
+            any |= dropped(attribute, &["bools", "ints", "strings", "versions"]);
+        }
+    }
+    any
 }
 
 /// A claim's two ways of saying what it is filled with follow each other.
@@ -428,8 +456,8 @@ pub fn decides_on_update(resource: &Resource, part: Part) -> bool {
 }
 
 /// Makes the object that was sent the one whose fields its sender owns: with defaults, before the server decides anything.
-pub fn as_sent(resource: &Resource, sent: &mut Object) {
-    fill_in(resource, sent);
+pub fn as_sent(registry: &Registry, resource: &Resource, sent: &mut Object) {
+    fill_in(registry, resource, sent);
     complete(resource, sent);
 }
 

@@ -63,7 +63,8 @@ names), or as one word (times, revisions of lists, continue tokens, ages, signed
 on the second are compared as sets: the resources of a discovery document, the causes of one refusal, managedFields, what is wrong with a typed object, the volumes of a StatefulSet's claims, the rules of a SelfSubjectRulesReview, and which of several undeclared fields a refusal names. Not compared at all: the order of members in JSON
 objects, white space, bookmarks that come with time, and HTTP headers other than `Content-Type`, `Warning`, `Allow`, `Retry-After`, `Location` and `WWW-Authenticate`.
 
-Scripts are about every built-in kind that can be created but two, whose validation is not there yet: APIServices and ResourceSlices.
+Scripts are about every built-in kind that can be created. Of APIServices and FlowSchemas there are only dry runs: what follows from a
+real write happens at no known time.
 ";
 
 #[cfg(test)]

@@ -81,12 +81,12 @@ pub fn admit_delete(request: &Request<'_>, old: &Object, answers: &mut Answers) 
 }
 
 /// Read as an object of its kind again, with defaults.
-fn settled(resource: &Arc<Resource>, mut object: Object) -> Result<Object, Status> {
+fn settled(registry: &crate::registry::Registry, resource: &Arc<Resource>, mut object: Object) -> Result<Object, Status> {
     let options = WriteOptions { validation: FieldValidation::Ignore, ..WriteOptions::default() };
     // The real server decodes what it made itself.
     let unreadable = |status: Status| Status::internal(status.message.split_once(": ").map_or("", |(_, why)| why));
     super::check_fields(resource, &mut object, &options).map_err(unreadable)?;
-    super::fill_in(resource, &mut object);
+    super::fill_in(registry, resource, &mut object);
     Ok(object)
 }
 

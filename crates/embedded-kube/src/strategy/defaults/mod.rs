@@ -158,6 +158,13 @@ pub fn apply(table: &str, object: &mut Object) {
     }
 }
 
+/// Taints of devices say since when they are there.
+pub fn taint_times(slice: &mut Object, now: &str) {
+    for device in each(spec(slice), "devices") {
+        each(device, "taints").for_each(|taint| set(taint, "timeAdded", now));
+    }
+}
+
 /// An autoscaler in the form that knows no other measure than the CPU.
 pub fn old_autoscaler(object: &mut Object) {
     let others = autoscaler::has_other_metrics(object);

@@ -47,7 +47,7 @@ pub fn class(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
 }
 
 /// What is wrong with each element, unless there are too many.
-fn each(list: &At<'_>, max: usize, causes: &mut Vec<Cause>, check: impl Fn(&At<'_>, &mut Vec<Cause>)) {
+pub fn each(list: &At<'_>, max: usize, causes: &mut Vec<Cause>, check: impl Fn(&At<'_>, &mut Vec<Cause>)) {
     match list.len() > max {
         true => causes.push(list.too_many(max)),
         false => list.items().iter().for_each(|item| check(item, causes)),
@@ -55,7 +55,7 @@ fn each(list: &At<'_>, max: usize, causes: &mut Vec<Cause>, check: impl Fn(&At<'
 }
 
 /// The same for elements that must differ in what `key` says.
-fn each_once<'v>(
+pub fn each_once<'v>(
     list: &At<'v>,
     max: usize,
     key: fn(&At<'v>) -> &'v Value,
@@ -169,24 +169,29 @@ fn request_names(list: &At<'_>, names: &Names<'_>, causes: &mut Vec<Cause>) {
     );
 }
 
-/// A domain and an identifier.
+/// An identifier with the domain that it belongs to.
 fn qualified_name(name: &At<'_>, causes: &mut Vec<Cause>) {
+    qualified(name, name.text(), causes);
+    if !name.text().contains('/') {
+        causes.push(name.invalid("a fully qualified name must be a domain and a name separated by a slash"));
+    }
+}
+
+/// An identifier, with a domain or without.
+pub fn qualified(at: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
     let identifier = |id: &str, causes: &mut Vec<Cause>| {
-        causes.extend((id.len() > MAX_IDENTIFIER).then(|| name.too_long(MAX_IDENTIFIER)));
-        causes.extend(formats::c_identifier(id).iter().map(|problem| name.invalid_as(id, problem)));
+        causes.extend((id.len() > MAX_IDENTIFIER).then(|| at.too_long(MAX_IDENTIFIER)));
+        causes.extend(formats::c_identifier(id).iter().map(|problem| at.invalid_as(id, problem)));
     };
-    match name.text().split('/').collect::<Vec<_>>()[..] {
-        [id] => {
-            identifier(id, causes);
-            causes.push(name.invalid("a fully qualified name must be a domain and a name separated by a slash"));
-        }
+    match name.split('/').collect::<Vec<_>>()[..] {
+        [id] => identifier(id, causes),
         [domain, id] => {
             match domain.is_empty() {
-                true => causes.push(name.invalid_as("", "the domain must not be empty")),
-                false => driver(name, domain, causes),
+                true => causes.push(at.invalid_as("", "the domain must not be empty")),
+                false => driver(at, domain, causes),
             }
             match id.is_empty() {
-                true => causes.push(name.invalid_as("", "the name must not be empty")),
+                true => causes.push(at.invalid_as("", "the name must not be empty")),
                 false => identifier(id, causes),
             }
         }
@@ -194,7 +199,7 @@ fn qualified_name(name: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn driver(at: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
+pub fn driver(at: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
     if name.is_empty() {
         return causes.push(at.required(""));
     }

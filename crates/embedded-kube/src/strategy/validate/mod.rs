@@ -20,6 +20,8 @@ mod rbac;
 mod registration;
 pub mod rules;
 pub mod service;
+mod slice_devices;
+mod slices;
 mod storage;
 mod volumes;
 mod webhooks;
@@ -116,6 +118,7 @@ fn check_main(resource: &Resource, object: &Object, old: Option<&Object>, part: 
         "resource.k8s.io/resourceclaims" => devices::claim(object, old, causes),
         "resource.k8s.io/resourceclaimtemplates" => devices::template(object, old, causes),
         "resource.k8s.io/deviceclasses" => devices::class(object, old, causes),
+        "resource.k8s.io/resourceslices" => slices::slice(object, old, causes),
         "certificates.k8s.io/certificatesigningrequests" => certificates::request(object, old, part, causes),
         "flowcontrol.apiserver.k8s.io/flowschemas" => flow::schema(object, old, causes),
         "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations" => flow::priority_level(object, old, causes),

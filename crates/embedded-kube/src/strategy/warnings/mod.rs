@@ -38,6 +38,11 @@ pub fn of(resource: &Resource, object: &Object, old: Option<&Object>, part: Part
             let advice = "if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes";
             out.push(format!("spec.serviceAccountTokenInSecrets is unset; {advice}"));
         }
+        "resource.k8s.io/resourceslices" => {
+            let driver = spec.get("driver").text();
+            let text = format!("spec.driver: driver names should be lowercase; {driver:?} contains uppercase characters");
+            out.extend((driver != driver.to_lowercase()).then_some(text));
+        }
         "/persistentvolumeclaims" => of_claim(object, &spec, &mut out),
         "/persistentvolumes" => of_volume(object, &spec, &mut out),
         "networking.k8s.io/ingresses" => {

@@ -69,7 +69,7 @@ pub fn mutate(policies: &[Bound], request: &Request<'_>, object: &mut Object, ol
                 Mutation::Apply(expression) => applied(expression, &run(&seen), &seen, &typed),
             };
             match changed {
-                Ok(next) => seen = settled(&typed, next)?,
+                Ok(next) => seen = settled(request.registry, &typed, next)?,
                 Err(why) => note(why),
             }
         }

@@ -220,7 +220,7 @@ impl Hook {
         };
         let patched = patch::json::apply(&seen.into_value(), &operations).map_err(|e| Status::internal(told(&e)))?;
         let patched = Object::from_value(patched).map_err(|e| Status::internal(e.to_string()))?;
-        let mut next = settled(&request.typed_as(matched), patched)?;
+        let mut next = settled(request.registry, &request.typed_as(matched), patched)?;
         request.convert_back(matched, &mut next)?;
         Ok(Some(next))
     }
