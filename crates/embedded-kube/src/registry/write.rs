@@ -254,6 +254,11 @@ impl Registry {
     /// `at` is namespace and name.
     pub fn patch(&self, gvr: &Gvr, at: (&str, &str), part: Part, patch: &Patch, options: &WriteOptions) -> Result<Written, Status> {
         let resource = self.resource(gvr)?;
+        if let (Patch::Apply(config), Part::Main) = (patch, part)
+            && let Some(refused) = strategy::refused_by_store(&resource, config)
+        {
+            return Err(self.refused_late(gvr, at, (config, refused), options));
+        }
         let (namespace, name) = at;
         for _ in 0..ATTEMPTS {
             let current = match self.get_stored(&resource, namespace, name) {
@@ -300,6 +305,17 @@ impl Registry {
             }
         }
         Err(Status::modified(&resource.group, &resource.resource, name))
+    }
+
+    /// The refusal of an object that only the store cannot take: all else that is wrong is found before.
+    fn refused_late(&self, gvr: &Gvr, at: (&str, &str), (config, refused): (&Object, Status), options: &WriteOptions) -> Status {
+        let mut readable = config.clone();
+        readable.metadata_mut().remove("deletionTimestamp");
+        let only_looked_at = WriteOptions { dry_run: true, ..options.clone() };
+        match self.patch(gvr, at, Part::Main, &Patch::Apply(readable), &only_looked_at) {
+            Err(status) => status,
+            Ok(written) => refused.warned(&written.warnings),
+        }
     }
 
     fn create_applied(

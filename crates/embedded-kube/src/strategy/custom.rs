@@ -18,12 +18,12 @@ const NOT_CHECKED: &str =
 
 /// Drops what the schema does not have, fills in its defaults; returns the paths that were dropped.
 /// Metadata that Go cannot read is an error.
-pub fn read((custom, kind, is_storage): (&Custom, &str, bool), value: &mut Value, keep_nulls: bool) -> Result<Vec<String>, String> {
+pub fn read((custom, kind): (&Custom, &str), value: &mut Value, keep_nulls: bool) -> Result<Vec<String>, String> {
     let mut unknown = Vec::new();
     if let Some(metadata) = value.get_mut("metadata") {
         let mut nothing = serde_json::Map::new();
         if keep_nulls {
-            drop_malformed(metadata, is_storage);
+            drop_malformed(metadata);
             nothing = metadata.as_object().cloned().unwrap_or_default();
             nothing.retain(|_, value| convert::is_nothing(value));
         }
@@ -48,17 +48,20 @@ pub fn read((custom, kind, is_storage): (&Custom, &str, bool), value: &mut Value
     Ok(unknown)
 }
 
-/// Server-side apply leaves out fields of metadata that Go cannot read. The time of a deletion is in the way of who converts the
-/// object to the version of the store.
-fn drop_malformed(metadata: &mut Value, is_storage: bool) {
+/// Server-side apply leaves out fields of metadata that Go cannot read.
+fn drop_malformed(metadata: &mut Value) {
     let (Some(map), Some(of)) = (metadata.as_object_mut(), crate::gotypes::find("meta/v1.ObjectMeta")) else { return };
     map.retain(|key, value| {
-        if key == "deletionTimestamp" && !is_storage {
-            return true;
-        }
         let mut alone = serde_json::Map::from_iter([(key.clone(), value.clone())]);
         crate::gotypes::normalize(&mut alone, of).is_ok()
     });
+}
+
+/// What Go says of the time of a deletion that is none, which is in the way of who converts the object to the version of the store.
+pub fn unreadable_deletion(object: &Object) -> Option<String> {
+    let time = object.metadata("deletionTimestamp").filter(|time| !time.is_object() && !time.is_array())?;
+    let mut alone = serde_json::Map::from_iter([("deletionTimestamp".to_owned(), time.clone())]);
+    crate::gotypes::normalize(&mut alone, crate::gotypes::find("meta/v1.ObjectMeta")?).err().map(|why| why.to_string())
 }
 
 /// Reads metadata into Go's struct and back; returns what the struct does not have.

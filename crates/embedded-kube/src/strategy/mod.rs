@@ -75,7 +75,7 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
     if resource.custom.is_some() || resource.ty().is_some() {
         let mut value = std::mem::take(object).into_value();
         let unknown = match (&resource.custom, resource.ty()) {
-            (Some(custom), _) => custom::read((custom, &resource.kind, resource.is_storage()), &mut value, options.from_tree)?,
+            (Some(custom), _) => custom::read((custom, &resource.kind), &mut value, options.from_tree)?,
             (None, Some(ty)) => schema::prune(&mut value, ty),
             (None, None) => Vec::new(),
         };
@@ -92,6 +92,13 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
         gotypes::read_into(&mut object.0, of, options.from_tree)?;
     }
     judge(findings, options)
+}
+
+/// Why an applied object cannot be kept, although it can be read as what it is.
+pub fn refused_by_store(resource: &Resource, applied: &Object) -> Option<Status> {
+    let converted = resource.custom.is_some() && !resource.is_storage();
+    let why = converted.then(|| custom::unreadable_deletion(applied)).flatten()?;
+    Some(Status::new(500, "", why))
 }
 
 /// Reads a Scale; returns warnings.
