@@ -187,6 +187,12 @@ impl Entry {
         outcome
     }
 
+    /// The commit of a revision of a local repository, when it is the one that was found last: read at once, it is a line of a file.
+    pub fn last_of(&self, revision: &str) -> Option<String> {
+        let store = self.copy.opened().filter(|_| self.is_local())?;
+        store.last_of(revision)
+    }
+
     async fn look_up(self: &Arc<Self>) -> Result<Vec<Reference>, RepoError> {
         let entry = Arc::clone(self);
         let refs = self.in_time(move |_| match &entry.location {
@@ -264,11 +270,16 @@ impl Entry {
         self.find(sha).await?.ok_or_else(|| RepoError::CommitMissing { url: self.location.shown(), sha: sha.to_owned() })
     }
 
+    /// A commit when it is the one that was found last, from memory alone.
+    pub fn last(&self, sha: &str) -> Option<(Store, CommitId)> {
+        let store = self.copy.opened().filter(|_| self.proved.load(Ordering::Relaxed))?;
+        let id = store.last(sha)?;
+        Some((store, id))
+    }
+
     async fn find(self: &Arc<Self>, sha: &str) -> Result<Option<(Store, CommitId)>, RepoError> {
-        if let Some(store) = self.copy.opened().filter(|_| self.copy.is_there())
-            && let Some(id) = store.last(sha)
-        {
-            return Ok(Some((store, id)));
+        if let Some(found) = self.last(sha).filter(|_| self.copy.is_there()) {
+            return Ok(Some(found));
         }
         let (entry, sha) = (Arc::clone(self), sha.to_owned());
         blocking(move || {

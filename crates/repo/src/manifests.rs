@@ -19,7 +19,7 @@ use tiphys_apimachinery::Object;
 use tiphys_gocompat::sprig;
 use tiphys_render::{
     AppFacts, Budget, Charts, Details, ManifestError, Prepared, RenderError, RenderParams, Rendered, SourceFiles, SourceSet, Surroundings,
-    app_folder, details,
+    Tool, app_folder, details,
     helm::{HelmError, Limits, ParsedChart, chart::Chart},
     prepare, render,
 };
@@ -30,7 +30,7 @@ const RENDERER: &str = "2";
 const CHART_BYTES: u64 = 128 << 20;
 
 /// What to render: a source at a resolved revision.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ManifestRequest {
     pub access: RepoAccess,
     pub source: ApplicationSource,
@@ -50,7 +50,7 @@ pub struct ManifestRequest {
 }
 
 /// A source that others refer to, at a resolved revision.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefSource {
     pub access: RepoAccess,
     pub sha: String,
@@ -62,6 +62,19 @@ impl ManifestRequest {
         let Some(helm) = &self.source.helm else { return false };
         let mut paths = helm.value_files.iter().chain(helm.file_parameters.iter().map(|p| &p.path));
         paths.any(|path| path.starts_with('$'))
+    }
+
+    /// Whether the same folder gives the same for both, whatever the commit.
+    fn asks_the_same(&self, other: &Self) -> bool {
+        !other.no_cache
+            && self.several == other.several
+            && (&self.access, &self.source, &self.surroundings) == (&other.access, &other.source, &other.surroundings)
+            && (&self.app_name, &self.namespace, &self.project) == (&other.app_name, &other.namespace, &other.project)
+    }
+
+    /// Without commits.
+    fn anywhere(&self) -> Self {
+        Self { sha: String::new(), refs: BTreeMap::new(), ..self.clone() }
     }
 
     fn params(&self, revision: String) -> RenderParams {
@@ -83,6 +96,24 @@ pub struct Manifests {
     pub source_type: String,
     /// The same for the same content: two results with equal digests have equal objects.
     pub digest: String,
+    pub(crate) basis: Option<Arc<Basis>>,
+}
+
+/// What manifests were made of; all of it the same again gives the same manifests.
+#[derive(Debug)]
+pub(crate) struct Basis {
+    /// Without the commit.
+    request: ManifestRequest,
+    /// The Application's folder, and what was looked for elsewhere.
+    seen: Vec<(String, Found)>,
+}
+
+impl Manifests {
+    /// The same at another commit, if what was read is there, and in memory.
+    pub(crate) fn at(&self, (store, id): &Commit, request: &ManifestRequest) -> Option<Self> {
+        let basis = self.basis.as_ref().filter(|basis| basis.request.asks_the_same(request))?;
+        GitFiles::are(store, id.tree, &basis.seen).then(|| Self { revision: id.commit.to_string(), ..self.clone() })
+    }
 }
 
 /// A commit in its repository.
@@ -119,7 +150,7 @@ impl Renderer {
         let (store, id) = commit;
         if request.several && request.source.path.is_empty() {
             // It has files for others.
-            return Ok(answer(*id, &remember(Rendered::default()), String::new()));
+            return Ok(answer(*id, &remember(Rendered::default()), String::new(), None));
         }
         check_source(&request.source)?;
         let folder = app_folder(&request.source.path)?;
@@ -127,11 +158,17 @@ impl Renderer {
         let sources = sources(&files, request);
         let prepared = prepare(&sources, &request.params(id.commit.to_string()))?;
         let charts = ReadyCharts { renderer: self, store, root: id.tree, own: &files.own, fresh: request.no_cache };
-        let key = key(files.own.look(&folder), &prepared, budget);
+        let own = files.own.look(&folder);
+        let key = key(own, &prepared, budget);
         let (key, found) = self.manifests.get(key, &files, request.no_cache, || {
             Ok::<_, RenderError>(Arc::new(remember(render(&sources, &prepared, &charts, budget)?)))
         })?;
-        Ok(answer(*id, &found, hex(&key)))
+        // What names the commit, or reads other sources, is not the same at another one.
+        let by_commit = || Ok::<_, RenderError>(prepare(&sources, &request.params(String::new()))? != prepared);
+        let anew = request.refers() || (matches!(prepared.tool, Tool::Helm(_)) && by_commit()?);
+        let seen = || [(folder.clone(), own)].into_iter().chain(files.own.noted()).collect();
+        let basis = (!anew).then(|| Arc::new(Basis { request: request.anywhere(), seen: seen() }));
+        Ok(answer(*id, &found, hex(&key), basis))
     }
 
     /// What there is to set in a source. Blocks.
@@ -202,7 +239,7 @@ fn chart_weight(chart: &Chart) -> u32 {
     u32::try_from(bytes(chart)).unwrap_or(u32::MAX)
 }
 
-fn answer(id: CommitId, found: &Remembered, digest: String) -> Manifests {
+fn answer(id: CommitId, found: &Remembered, digest: String, basis: Option<Arc<Basis>>) -> Manifests {
     Manifests {
         revision: id.commit.to_string(),
         objects: Arc::clone(&found.objects),
@@ -210,6 +247,7 @@ fn answer(id: CommitId, found: &Remembered, digest: String) -> Manifests {
         warnings: Arc::clone(&found.warnings),
         source_type: found.kind.to_owned(),
         digest,
+        basis,
     }
 }
 

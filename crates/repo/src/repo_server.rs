@@ -96,6 +96,7 @@ impl RepoServer {
             warnings: Arc::default(),
             source_type: answer.source_type,
             digest: hex(&key),
+            basis: None,
         }))
     }
 

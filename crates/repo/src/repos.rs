@@ -141,13 +141,27 @@ impl Repos {
         if revision::is_full_sha(revision) {
             return Ok(Resolved { sha: revision.to_owned(), display: revision.to_owned() });
         }
-        let refs = entry.refs(fresh).instrument(tracing::trace_span!("ResolveRevision", revision)).await?;
         let name = if revision.is_empty() { "HEAD" } else { revision };
-        let mut sha = revision::resolve(&refs, name)?;
-        if sha == name && entry.is_local() {
-            sha = self.commit(&entry, &sha).await?.1.commit.to_string();
-        }
+        let sha = self.sha(&entry, name, fresh).instrument(tracing::trace_span!("ResolveRevision", revision)).await?;
         Ok(Resolved { display: format!("{name} ({sha})"), sha })
+    }
+
+    async fn sha(&self, entry: &Arc<Entry>, name: &str, fresh: bool) -> Result<String, RepoError> {
+        if let Some(sha) = entry.last_of(name) {
+            return Ok(sha);
+        }
+        let sha = revision::resolve(&*entry.refs(fresh).await?, name)?;
+        if sha == name && entry.is_local() {
+            return Ok(self.commit(entry, &sha).await?.1.commit.to_string());
+        }
+        Ok(sha)
+    }
+
+    /// What `before` says for the commit that is asked for now, when nothing that was read for it differs there. Does not block: what is
+    /// not in memory is `None`.
+    pub fn unchanged(&self, request: &ManifestRequest, before: &Manifests) -> Option<Arc<Manifests>> {
+        let entry = self.entry(&request.access).ok()?;
+        before.at(&entry.last(&request.sha)?, request).map(Arc::new)
     }
 
     /// The objects of a source. Remembered by what was read, not by the commit.

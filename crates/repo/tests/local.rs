@@ -132,7 +132,7 @@ async fn manifests_are_remembered_by_content() {
     assert_ne!(three.digest, one.digest);
     assert_eq!(three.objects[0].0["data"]["v"], "2");
     let recurse = ApplicationSourceDirectory { recurse: true, ..ApplicationSourceDirectory::default() };
-    let all = ApplicationSource { directory: Some(recurse), ..source(".") };
+    let all = ApplicationSource { directory: Some(recurse.into()), ..source(".") };
     assert_eq!(names(&manifests(&repos, dir.path(), &third, all).await.expect("all")), ["a", "b"]);
 }
 
@@ -238,8 +238,109 @@ async fn submodules_are_ignored() {
     git(dir.path(), &["submodule", "--quiet", "add", sub.path().to_str().expect("UTF-8"), "app/sub.yaml"]);
     let sha = commit(dir.path(), "Submodule");
     let recurse = ApplicationSourceDirectory { recurse: true, ..ApplicationSourceDirectory::default() };
-    let all = ApplicationSource { directory: Some(recurse), ..source("app") };
+    let all = ApplicationSource { directory: Some(recurse.into()), ..source("app") };
     assert_eq!(names(&manifests(&repos(), dir.path(), &sha, all).await.expect("manifests")), ["a"]);
     let error = manifests(&repos(), dir.path(), &sha, source("app/sub.yaml/app")).await.expect_err("inside a submodule");
     assert_eq!(error.to_string(), "app/sub.yaml/app: app path does not exist");
+}
+
+#[tokio::test]
+async fn a_ref_that_is_read_alone_is_what_git_says() {
+    let (dir, _) = repository();
+    let (dir, repos) = (dir.path(), repos());
+    let changes: [&[&str]; 9] = [
+        &["commit", "-q", "--allow-empty", "-m", "next"],
+        &["pack-refs", "--all"],
+        &["commit", "-q", "--allow-empty", "-m", "packed and loose"],
+        &["branch", "v1"],
+        &["commit", "-q", "--allow-empty", "-m", "v1 stays"],
+        &["tag", "-a", "v1", "-m", "an annotated tag of the same name"],
+        &["checkout", "-q", "-b", "main2"],
+        &["commit", "-q", "--allow-empty", "-m", "HEAD leads elsewhere"],
+        &["reset", "-q", "--hard", "HEAD~1"],
+    ];
+    for change in changes {
+        git(dir, change);
+        for (revision, in_git) in
+            [("HEAD", "HEAD"), ("main", "refs/heads/main"), ("refs/heads/main", "refs/heads/main"), ("v1", "v1^{commit}")]
+        {
+            if revision == "v1" && git(dir, &["for-each-ref", "refs/*/v1"]).is_empty() {
+                continue;
+            }
+            let in_git = if git(dir, &["tag"]).is_empty() {
+                in_git.replace("v1^", "refs/heads/v1^")
+            } else {
+                in_git.replace("v1^", "refs/tags/v1^")
+            };
+            let want = git(dir, &["rev-parse", &in_git]);
+            let got = repos.resolve(&access(dir), revision, true).await.expect(revision);
+            assert_eq!(got.sha, want, "{revision} after {change:?}");
+            // From now on it is the commit that was found last.
+            manifests(&repos, dir, &want, source("app")).await.expect("manifests");
+            assert_eq!(repos.resolve(&access(dir), revision, true).await.expect(revision).sha, want, "{revision} again");
+        }
+    }
+    git(dir, &["checkout", "-q", "--detach"]);
+    git(dir, &["branch", "-D", "main2", "-q"]);
+    assert!(repos.resolve(&access(dir), "main2", true).await.is_err(), "a branch that is gone");
+    let head = git(dir, &["rev-parse", "HEAD"]);
+    assert_eq!(repos.resolve(&access(dir), "", true).await.expect("detached").sha, head);
+}
+
+#[tokio::test]
+async fn what_did_not_change_is_known_without_reading() {
+    let (dir, first) = repository();
+    let (dir, repos) = (dir.path(), repos());
+    write(dir, "chart/Chart.yaml", "{apiVersion: v2, name: c, version: 1.0.0}");
+    write(dir, "chart/templates/cm.yaml", &cm("{{ .Values.name }}", "1"));
+    write(dir, "values/own.yaml", "name: one");
+    std::os::unix::fs::symlink("app", dir.join("link")).expect("a link");
+    let second = commit(dir, "A chart");
+    let helm = |text: &str| serde_json::from_str::<ApplicationSource>(text).expect("a source");
+    let named = helm(r#"{"path": "chart", "helm": {"valueFiles": ["../values/own.yaml"]}}"#);
+    let by_commit = helm(r#"{"path": "chart", "helm": {"parameters": [{"name": "name", "value": "r-$ARGOCD_APP_REVISION_SHORT"}]}}"#);
+    let request = |source: &ApplicationSource, sha: &str| ManifestRequest {
+        access: access(dir),
+        source: source.clone(),
+        sha: sha.to_owned(),
+        app_name: "web".into(),
+        ..ManifestRequest::default()
+    };
+    let rendered = async |source: &ApplicationSource, sha: &str| repos.manifests(request(source, sha)).await;
+    let known = async |source: &ApplicationSource, before: &Manifests, sha: &str| {
+        // Somebody has looked at the commit.
+        rendered(&helm(r#"{"path": "other"}"#), sha).await.expect("another folder");
+        rendered(&helm(r#"{"path": "values"}"#), sha).await.err();
+        repos.unchanged(&request(source, sha), before)
+    };
+    let plain = source("app");
+    let app = rendered(&plain, &second).await.expect("app");
+    let chart = rendered(&named, &second).await.expect("chart");
+    let revision = rendered(&by_commit, &second).await.expect("by commit");
+    let linked = rendered(&source("link"), &second).await.expect("linked");
+    assert!(repos.unchanged(&request(&plain, &first), &app).is_none(), "it is not the commit that was found last");
+
+    write(dir, "other/b.yaml", &cm("b", "2"));
+    let third = commit(dir, "Another folder");
+    assert!(repos.unchanged(&request(&plain, &third), &app).is_none(), "nobody has read this commit");
+    let same = known(&plain, &app, &third).await.expect("nothing changed");
+    assert!(Arc::ptr_eq(&same.objects, &app.objects) && same.revision == third && same.digest == app.digest);
+    assert_eq!(*rendered(&plain, &third).await.expect("app").revision, same.revision);
+    assert!(known(&named, &chart, &third).await.is_some(), "nor what the chart reads");
+    assert!(known(&by_commit, &revision, &third).await.is_none(), "it has the commit in it");
+    assert!(known(&source("link"), &linked, &third).await.is_none_or(|m| m.digest == linked.digest));
+    assert!(known(&source("other"), &app, &third).await.is_none(), "another source");
+    let hard = ManifestRequest { no_cache: true, ..request(&plain, &third) };
+    assert!(repos.unchanged(&hard, &app).is_none(), "it is to be rendered anew");
+    let elsewhere = ManifestRequest { namespace: "n".into(), ..request(&plain, &third) };
+    assert!(repos.unchanged(&elsewhere, &app).is_none(), "another namespace");
+
+    write(dir, "values/own.yaml", "name: two");
+    let fourth = commit(dir, "Values beside the chart");
+    assert!(known(&named, &chart, &fourth).await.is_none(), "a file outside of its folder");
+    assert!(known(&plain, &same, &fourth).await.is_some());
+    write(dir, "app/a.yaml", &cm("a", "2"));
+    let fifth = commit(dir, "The folder itself");
+    assert!(known(&plain, &app, &fifth).await.is_none());
+    assert!(known(&source("link"), &linked, &fifth).await.is_none(), "what the link leads to");
 }

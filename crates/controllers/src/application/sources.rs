@@ -170,6 +170,11 @@ async fn rendered(
             several: wanted.several,
             no_cache: refresh.hard,
         };
+        let before = pass.memo.desired.as_ref().and_then(|d| d.manifests.get(i));
+        if let Some(same) = before.and_then(|before| pass.controller.repos.unchanged(&request, before)) {
+            manifests.push(same);
+            continue;
+        }
         let rendered = pass.controller.repos.manifests(request).await;
         let failed = |e: RepoError| format!("failed to generate manifest for source {} of {}: {e}", i + 1, wanted.list.len());
         manifests.push(rendered.map_err(failed)?);

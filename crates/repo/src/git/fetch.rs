@@ -190,7 +190,7 @@ pub(crate) fn open_or_init(path: &Path, url: &str) -> Result<Store, RepoError> {
         }
         std::fs::remove_dir_all(path).map_err(|e| RepoError::Internal(format!("cannot remove {}: {e}", path.display())))?;
     }
-    super::init_bare(path).map(|store| Store { url: url.to_owned(), ..store })
+    super::init_bare(path).map(|store| Store { url: url.into(), ..store })
 }
 
 /// Removes locks of a process that is gone. Only before the first use of a copy in this process.

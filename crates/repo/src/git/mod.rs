@@ -5,6 +5,7 @@
 mod error;
 mod fetch;
 mod http;
+mod refs;
 mod ssh;
 mod tree;
 mod write;
@@ -13,7 +14,7 @@ pub(crate) use fetch::{Remote, remove_stale_locks};
 pub(crate) use tree::{Found, GitFiles};
 pub(crate) use write::{commit_files, init_bare};
 
-use crate::{RepoError, revision::Reference};
+use crate::RepoError;
 use gix::bstr::ByteSlice;
 use std::{
     path::Path,
@@ -24,9 +25,9 @@ use tiphys_api::repository::RevisionMetadata;
 /// An opened repository, shared between threads.
 #[derive(Clone)]
 pub(crate) struct Store {
-    repo: gix::ThreadSafeRepository,
+    repo: Arc<gix::ThreadSafeRepository>,
     /// For messages.
-    url: String,
+    url: Arc<str>,
     trees: tree::Trees,
     /// The commit that was found last: after a push everybody asks for the same one.
     last: Arc<Mutex<Option<CommitId>>>,
@@ -54,7 +55,7 @@ impl Store {
         let repo = gix::open::Options::isolated()
             .open(path)
             .map_err(|e| RepoError::Corrupt { url: url.to_owned(), reason: format!("not a git repository: {}", error::text(&e)) })?;
-        Ok(Self { repo, url: url.to_owned(), trees: tree::no_trees(), last: Arc::default() })
+        Ok(Self { repo: Arc::new(repo), url: url.into(), trees: tree::no_trees(), last: Arc::default() })
     }
 
     pub(super) fn local(&self) -> gix::Repository {
@@ -64,41 +65,21 @@ impl Store {
     }
 
     fn corrupt(&self, e: &gix::Error) -> RepoError {
-        RepoError::Corrupt { url: self.url.clone(), reason: error::text(e) }
-    }
-
-    /// All refs of a local repository, as `ls-remote` would list them; `HEAD` first.
-    pub fn references(&self) -> Result<Vec<Reference>, RepoError> {
-        let repo = self.local();
-        let mut out = Vec::new();
-        let platform = repo.references().map_err(|e| self.corrupt(&e))?;
-        for reference in platform.all().map_err(|e| self.corrupt(&e))? {
-            // A ref that cannot be read or leads nowhere is as good as absent, as for `git ls-remote`.
-            let Ok(mut reference) = reference else { continue };
-            let name = reference.name().as_bstr().to_string();
-            // Only a tag may be an object that stands for a commit.
-            let sha = match reference.target().try_id() {
-                Some(id) if !name.starts_with("refs/tags/") && repo.has_object(id) => id.to_string(),
-                _ => match reference.peel_to_id() {
-                    Ok(id) => id.to_string(),
-                    Err(_) => continue,
-                },
-            };
-            out.push(Reference { name, sha, target: None });
-        }
-        let head = repo.head().map_err(|e| self.corrupt(&e))?;
-        let target = head.referent_name().map(|n| n.as_bstr().to_string());
-        let known = target.as_ref().and_then(|target| out.iter().find(|r| r.name == *target)).map(|r| r.sha.clone());
-        if let Some(sha) = known.or_else(|| repo.head_id().ok().map(|id| id.to_string())) {
-            out.insert(0, Reference { name: "HEAD".to_owned(), sha, target });
-        }
-        Ok(out)
+        RepoError::Corrupt { url: self.url.to_string(), reason: error::text(e) }
     }
 
     /// A commit by its full SHA, when it was the last one that somebody asked for.
     pub fn last(&self, sha: &str) -> Option<CommitId> {
-        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        last.filter(|id| gix::ObjectId::from_hex(sha.as_bytes()).is_ok_and(|sha| sha == id.commit))
+        let sha = gix::ObjectId::from_hex(sha.as_bytes()).ok()?;
+        self.found_last().filter(|last| last.commit == sha)
+    }
+
+    fn found_last(&self) -> Option<CommitId> {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn last_is(&self, id: gix::ObjectId) -> bool {
+        self.found_last().is_some_and(|last| last.commit == id)
     }
 
     /// The commit of a full or abbreviated SHA (of a commit or an annotated tag), or None when it is not here.
@@ -116,7 +97,7 @@ impl Store {
                         return Err(RepoError::RevisionNotFound { revision: format!("{sha} (it is ambiguous)") });
                     }
                     Ok(None) => None,
-                    Err(e) => return Err(RepoError::Corrupt { url: self.url.clone(), reason: e.to_string() }),
+                    Err(e) => return Err(RepoError::Corrupt { url: self.url.to_string(), reason: e.to_string() }),
                 },
             }
         };

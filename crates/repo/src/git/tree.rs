@@ -43,6 +43,8 @@ pub(crate) struct GitFiles {
     base: Option<String>,
     /// What was looked for elsewhere, or through links, and what was there.
     noted: Mutex<BTreeMap<String, Found>>,
+    /// Only what was read before is looked at.
+    in_memory: bool,
 }
 
 /// Where a path leads after links.
@@ -59,7 +61,13 @@ pub(crate) enum Found {
 impl GitFiles {
     /// `base` is the folder whose tree the caller knows; none: everything that is looked for is noted.
     pub fn new(store: &Store, root: ObjectId, base: Option<&str>) -> Self {
-        Self { store: store.clone(), repo: OnceLock::new(), root, base: base.map(str::to_owned), noted: Mutex::default() }
+        Self { store: store.clone(), repo: OnceLock::new(), root, base: base.map(str::to_owned), noted: Mutex::default(), in_memory: false }
+    }
+
+    /// Whether these are the things at these paths, as far as that is known without reading anything.
+    pub fn are(store: &Store, root: ObjectId, things: &[(String, Found)]) -> bool {
+        let files = Self { in_memory: true, ..Self::new(store, root, Some("")) };
+        things.iter().all(|(path, found)| files.walk(path, &mut 0).is_ok_and(|there| there == *found))
     }
 
     /// What is at a path.
@@ -82,6 +90,9 @@ impl GitFiles {
     }
 
     fn repo(&self, path: &str) -> Result<MutexGuard<'_, gix::Repository>, FileError> {
+        if self.in_memory {
+            return Err(Self::unreadable(path, "it was not read before"));
+        }
         let repo = self.repo.get_or_init(|| Mutex::new(self.store.local()));
         repo.lock().map_err(|_| Self::unreadable(path, "an earlier read failed"))
     }
