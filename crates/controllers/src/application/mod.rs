@@ -162,6 +162,8 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     tasks.spawn(async move {
         tokio::select! { () = stop.cancelled() => {}, () = projects => {} }
     });
+    let time = controller.clone();
+    tasks.spawn(async move { time.queue.keep_time().await });
     for _ in 0..workers {
         let controller = controller.clone();
         tasks.spawn(async move {

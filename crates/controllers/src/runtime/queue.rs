@@ -1,6 +1,7 @@
 //! A queue of keys with reasons: one worker at a time for a key, and reasons that arrive meanwhile are merged into one.
 //!
-//! Main type: [`Queue`]. It knows nothing of what the keys name.
+//! Main type: [`Queue`]. It knows nothing of what the keys name. Workers are woken for what is ready, and only [`Queue::keep_time`] for what
+//! will be.
 
 use std::{
     cmp::Reverse,
@@ -30,7 +31,10 @@ struct State<K, R> {
 /// The queue. `take` hands out a key that no other worker holds; `done` gives it back.
 pub struct Queue<K, R> {
     state: Mutex<State<K, R>>,
+    /// Something is ready.
     wake: Notify,
+    /// Something is due before what was known to be next.
+    sooner: Notify,
 }
 
 impl<K: Clone + Eq + Hash, R: Merge> Default for Queue<K, R> {
@@ -44,7 +48,7 @@ impl<K: Clone + Eq + Hash, R: Merge> Default for Queue<K, R> {
             next_number: 0,
             closed: false,
         };
-        Self { state: Mutex::new(state), wake: Notify::new() }
+        Self { state: Mutex::new(state), wake: Notify::new(), sooner: Notify::new() }
     }
 }
 
@@ -56,8 +60,9 @@ impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
 
     /// Makes a key ready now, or as soon as the worker that holds it is done.
     pub fn add(&self, key: K, reason: R) {
-        self.lock().add(key, reason);
-        self.wake.notify_one();
+        if self.lock().add(key, reason) {
+            self.wake.notify_one();
+        }
     }
 
     /// Makes a key ready after a while.
@@ -65,38 +70,49 @@ impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
         if delay.is_zero() {
             return self.add(key, reason);
         }
-        {
-            let mut state = self.lock();
-            let number = state.next_number;
-            state.next_number += 1;
-            state.delayed.push(Reverse((Instant::now() + delay, number)));
-            state.waiting.insert(number, (key, reason));
+        if self.lock().add_at(Instant::now() + delay, key, reason) {
+            self.sooner.notify_one();
         }
-        self.wake.notify_one();
+    }
+
+    /// Makes delayed keys ready when they are due, until the queue is closed.
+    pub async fn keep_time(&self) {
+        loop {
+            let sooner = self.sooner.notified();
+            let next = {
+                let mut state = self.lock();
+                if state.closed {
+                    return;
+                }
+                for _ in 0..state.ripen(Instant::now()) {
+                    self.wake.notify_one();
+                }
+                state.delayed.peek().map(|Reverse((at, _))| *at)
+            };
+            match next {
+                Some(at) => tokio::select! { () = sooner => {}, () = tokio::time::sleep_until(at) => {} },
+                None => sooner.await,
+            }
+        }
     }
 
     /// The next key and why it is due. `None` once the queue is closed.
     pub async fn take(&self) -> Option<(K, R)> {
         loop {
             let notified = self.wake.notified();
-            let until = {
+            {
                 let mut state = self.lock();
                 if state.closed {
                     return None;
                 }
-                state.ripen(Instant::now());
                 if let Some(taken) = state.pop() {
                     if !state.ready.is_empty() {
                         self.wake.notify_one();
                     }
                     return Some(taken);
                 }
-                state.delayed.peek().map(|Reverse((at, _))| *at)
-            };
-            match until {
-                Some(at) => tokio::select! { () = notified => {}, () = tokio::time::sleep_until(at) => {} },
-                None => notified.await,
             }
+            notified.await;
         }
     }
 
@@ -121,6 +137,7 @@ impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
         self.lock().closed = true;
         self.wake.notify_waiters();
         self.wake.notify_one();
+        self.sooner.notify_one();
     }
 
     /// Keys that are ready or in a worker's hands.
@@ -135,27 +152,43 @@ impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
 }
 
 impl<K: Clone + Eq + Hash, R: Merge> State<K, R> {
-    fn add(&mut self, key: K, reason: R) {
+    /// Whether there is one more for a worker to take.
+    fn add(&mut self, key: K, reason: R) -> bool {
         if let Some(known) = self.reasons.get_mut(&key) {
             known.merge(reason);
-            return;
+            return false;
         }
         self.reasons.insert(key.clone(), reason);
-        if !self.active.contains(&key) {
+        let free = !self.active.contains(&key);
+        if free {
             self.ready.push_back(key);
         }
+        free
     }
 
-    fn ripen(&mut self, now: Instant) {
+    /// Whether it is due before all others.
+    fn add_at(&mut self, at: Instant, key: K, reason: R) -> bool {
+        let number = self.next_number;
+        self.next_number += 1;
+        let first = self.delayed.peek().is_none_or(|Reverse((next, _))| at < *next);
+        self.delayed.push(Reverse((at, number)));
+        self.waiting.insert(number, (key, reason));
+        first
+    }
+
+    /// Makes ready what is due; how much that is.
+    fn ripen(&mut self, now: Instant) -> usize {
+        let mut ready = 0;
         while let Some(Reverse((at, number))) = self.delayed.peek().copied() {
             if at > now {
                 break;
             }
             self.delayed.pop();
             if let Some((key, reason)) = self.waiting.remove(&number) {
-                self.add(key, reason);
+                ready += usize::from(self.add(key, reason));
             }
         }
+        ready
     }
 
     fn pop(&mut self) -> Option<(K, R)> {
@@ -169,6 +202,7 @@ impl<K: Clone + Eq + Hash, R: Merge> State<K, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[derive(Debug, PartialEq)]
     struct Sum(u32);
@@ -195,13 +229,36 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_delayed_key_comes_when_it_is_due() {
-        let queue = Queue::<&str, Sum>::default();
+        let queue = Arc::new(Queue::<&str, Sum>::default());
         let start = Instant::now();
         queue.add_after("late", Sum(1), Duration::from_secs(60));
-        queue.add_after("early", Sum(1), Duration::from_secs(5));
-        assert_eq!(queue.take().await.map(|t| t.0), Some("early"));
+        let time = tokio::spawn({
+            let queue = queue.clone();
+            async move { queue.keep_time().await }
+        });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        queue.add_after("early", Sum(1), Duration::from_secs(4));
+        queue.add_after("early", Sum(2), Duration::from_secs(4));
+        assert_eq!(queue.take().await, Some(("early", Sum(3))));
         assert_eq!(start.elapsed().as_secs(), 5);
         assert_eq!(queue.take().await.map(|t| t.0), Some("late"));
         assert_eq!(start.elapsed().as_secs(), 60);
+        queue.close();
+        time.await.expect("it ends with the queue");
+    }
+
+    #[tokio::test]
+    async fn each_key_that_is_ready_has_a_worker_woken_for_it() {
+        let queue = Arc::new(Queue::<usize, Sum>::default());
+        let mut workers = tokio::task::JoinSet::new();
+        for _ in 0..4 {
+            let queue = queue.clone();
+            workers.spawn(async move { queue.take().await });
+        }
+        tokio::task::yield_now().await;
+        (0..4).for_each(|key| queue.add(key, Sum(1)));
+        let mut taken: Vec<_> = workers.join_all().await.into_iter().flatten().map(|t| t.0).collect();
+        taken.sort_unstable();
+        assert_eq!(taken, [0, 1, 2, 3]);
     }
 }
