@@ -23,9 +23,9 @@ pub struct Application {
     #[prost(message, required, tag = "3")]
     #[serde(deserialize_with = "crate::null_default")]
     pub status: crate::status::ApplicationStatus,
-    #[prost(message, optional, tag = "4")]
+    #[prost(message, optional, boxed, tag = "4")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub operation: Option<crate::operation::Operation>,
+    pub operation: Option<Box<crate::operation::Operation>>,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]
@@ -99,9 +99,9 @@ pub struct ApplicationSpec {
     #[prost(message, repeated, tag = "8")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
     pub sources: Vec<crate::source::ApplicationSource>,
-    #[prost(message, optional, tag = "9")]
+    #[prost(message, optional, boxed, tag = "9")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub source_hydrator: Option<crate::source::SourceHydrator>,
+    pub source_hydrator: Option<Box<crate::source::SourceHydrator>>,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]

@@ -189,12 +189,12 @@ pub struct RetryStrategy {
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SourceHydratorStatus {
-    #[prost(message, optional, tag = "1")]
+    #[prost(message, optional, boxed, tag = "1")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_successful_operation: Option<SuccessfulHydrateOperation>,
-    #[prost(message, optional, tag = "2")]
+    pub last_successful_operation: Option<Box<SuccessfulHydrateOperation>>,
+    #[prost(message, optional, boxed, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub current_operation: Option<HydrateOperation>,
+    pub current_operation: Option<Box<HydrateOperation>>,
     #[prost(string, tag = "3")]
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
     pub last_compared_dry_revision: String,

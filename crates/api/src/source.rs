@@ -16,18 +16,18 @@ pub struct ApplicationSource {
     #[prost(string, tag = "4")]
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
     pub target_revision: String,
-    #[prost(message, optional, tag = "7")]
+    #[prost(message, optional, boxed, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub helm: Option<ApplicationSourceHelm>,
-    #[prost(message, optional, tag = "8")]
+    pub helm: Option<Box<ApplicationSourceHelm>>,
+    #[prost(message, optional, boxed, tag = "8")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kustomize: Option<ApplicationSourceKustomize>,
-    #[prost(message, optional, tag = "10")]
+    pub kustomize: Option<Box<ApplicationSourceKustomize>>,
+    #[prost(message, optional, boxed, tag = "10")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub directory: Option<ApplicationSourceDirectory>,
-    #[prost(message, optional, tag = "11")]
+    pub directory: Option<Box<ApplicationSourceDirectory>>,
+    #[prost(message, optional, boxed, tag = "11")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub plugin: Option<ApplicationSourcePlugin>,
+    pub plugin: Option<Box<ApplicationSourcePlugin>>,
     #[prost(string, tag = "12")]
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
     pub chart: String,
@@ -228,18 +228,18 @@ pub struct DrySource {
     #[prost(string, tag = "3")]
     #[serde(deserialize_with = "crate::null_default")]
     pub path: String,
-    #[prost(message, optional, tag = "4")]
+    #[prost(message, optional, boxed, tag = "4")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub helm: Option<ApplicationSourceHelm>,
-    #[prost(message, optional, tag = "5")]
+    pub helm: Option<Box<ApplicationSourceHelm>>,
+    #[prost(message, optional, boxed, tag = "5")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kustomize: Option<ApplicationSourceKustomize>,
-    #[prost(message, optional, tag = "6")]
+    pub kustomize: Option<Box<ApplicationSourceKustomize>>,
+    #[prost(message, optional, boxed, tag = "6")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub directory: Option<ApplicationSourceDirectory>,
-    #[prost(message, optional, tag = "7")]
+    pub directory: Option<Box<ApplicationSourceDirectory>>,
+    #[prost(message, optional, boxed, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub plugin: Option<ApplicationSourcePlugin>,
+    pub plugin: Option<Box<ApplicationSourcePlugin>>,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]

@@ -52,9 +52,9 @@ pub struct ApplicationStatus {
     #[prost(message, optional, tag = "6")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reconciled_at: Option<crate::meta::Time>,
-    #[prost(message, optional, tag = "7")]
+    #[prost(message, optional, boxed, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub operation_state: Option<crate::operation::OperationState>,
+    pub operation_state: Option<Box<crate::operation::OperationState>>,
     #[prost(message, optional, tag = "8")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<crate::meta::Time>,
@@ -76,6 +76,51 @@ pub struct ApplicationStatus {
     #[prost(message, required, tag = "14")]
     #[serde(deserialize_with = "crate::null_default")]
     pub source_hydrator: crate::operation::SourceHydratorStatus,
+}
+
+/// Every field with its name in JSON.
+macro_rules! fields {
+    ($($field:ident $name:literal,)*) => {
+        impl ApplicationStatus {
+            /// Both with nothing but the fields in which they differ.
+            #[must_use]
+            pub fn differing(&self, other: &Self) -> (Self, Self) {
+                let (mut ours, mut theirs) = (Self::default(), Self::default());
+                let Self { $($field,)* } = self;
+                $(if *$field != other.$field {
+                    ours.$field.clone_from($field);
+                    theirs.$field.clone_from(&other.$field);
+                })*
+                (ours, theirs)
+            }
+
+            /// Takes over the field of this name; `false`: there is none.
+            pub fn adopt(&mut self, name: &str, from: &mut Self) -> bool {
+                match name {
+                    $($name => std::mem::swap(&mut self.$field, &mut from.$field),)*
+                    _ => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+fields! {
+    resources "resources",
+    sync "sync",
+    health "health",
+    history "history",
+    conditions "conditions",
+    reconciled_at "reconciledAt",
+    operation_state "operationState",
+    observed_at "observedAt",
+    source_type "sourceType",
+    summary "summary",
+    resource_health_source "resourceHealthSource",
+    source_types "sourceTypes",
+    controller_namespace "controllerNamespace",
+    source_hydrator "sourceHydrator",
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]

@@ -1,9 +1,7 @@
 //! Plain directories: which files are read, in which order, and what is refused.
 
 use std::{collections::BTreeMap, sync::Arc};
-use tiphys_api::source::{
-    ApplicationSource, ApplicationSourceDirectory, ApplicationSourceHelm, ApplicationSourceKustomize, ApplicationSourcePlugin,
-};
+use tiphys_api::source::ApplicationSource;
 use tiphys_gocompat::sprig;
 use tiphys_render::{
     Budget, Charts, DirectoryOptions, FileEntry, FileError, FileKind, MemoryFiles, Prepared, RenderError, RenderParams, Rendered,
@@ -102,12 +100,8 @@ fn paths_are_refused_as_argo_cd_words_it() {
 #[test]
 fn other_tools_are_refused_and_never_rendered_as_nothing() {
     let plain = ApplicationSource { path: "app".to_owned(), ..Default::default() };
-    let plugin = ApplicationSource { plugin: Some(ApplicationSourcePlugin::default()), ..plain.clone() };
-    let two = ApplicationSource {
-        helm: Some(ApplicationSourceHelm::default()),
-        kustomize: Some(ApplicationSourceKustomize::default()),
-        ..plain.clone()
-    };
+    let plugin = ApplicationSource { plugin: Some(Box::default()), ..plain.clone() };
+    let two = ApplicationSource { helm: Some(Box::default()), kustomize: Some(Box::default()), ..plain.clone() };
     let cases = [
         ("kustomization.yaml", &plain, "app: Kustomize sources are not supported yet"),
         ("kustomization.yml", &plain, "app: Kustomize sources are not supported yet"),
@@ -122,7 +116,7 @@ fn other_tools_are_refused_and_never_rendered_as_nothing() {
         assert_eq!(render(&files, &params, &Budget::default()).expect_err(file).to_string(), want);
     }
     let files = files(&["app/Chart.yaml"]);
-    let source = ApplicationSource { directory: Some(ApplicationSourceDirectory::default()), ..plain };
+    let source = ApplicationSource { directory: Some(Box::default()), ..plain };
     let params = RenderParams { source, ..Default::default() };
     let rendered = render(&files, &params, &Budget::default()).expect("a directory because the Application says so");
     assert_eq!((rendered.kind, rendered.objects.len()), (SourceKind::Directory, 1));
@@ -229,7 +223,7 @@ fn tools_that_are_switched_off_leave_plain_manifests() {
     let source = files(&["app/x.yaml", "app/Chart.yaml", "app/kustomization.yaml", "app/y.jsonnet"]);
     let render_without = |off: &[SourceKind], helm: bool| {
         let mut params = params("app");
-        params.source.helm = helm.then(ApplicationSourceHelm::default);
+        params.source.helm = helm.then(Box::default);
         params.surroundings.switched_off = off.to_vec();
         render(&source, &params, &Budget::default()).map(|r| (r.kind, r.objects.len()))
     };

@@ -63,7 +63,7 @@ pub async fn finish(pass: &mut Pass<'_>, phase: OperationPhase, message: String,
                 state.phase = "Running".into();
                 state.retry_count += 1;
                 state.message = format!("{}. Retrying attempt #{} at {}.", state.message, state.retry_count, retry::kitchen(due));
-                pass.app.status.operation_state = Some(state);
+                pass.app.status.operation_state = Some(state.into());
                 return pass.store().await;
             }
             Err(problem) => state.message = format!("{} (failed to retry: {problem})", state.message),
@@ -82,8 +82,8 @@ pub async fn finish(pass: &mut Pass<'_>, phase: OperationPhase, message: String,
     let verdict = if attempt.failed { format!("failed: {}", state.message) } else { "succeeded".to_owned() };
     pass.event(attempt.failed, "OperationCompleted", format!("{partial}{to} {verdict}"));
     let automated = state.operation.initiated_by.automated;
-    pass.app.status.operation_state = Some(state);
-    pass.app.operation = next;
+    pass.app.status.operation_state = Some(state.into());
+    pass.app.operation = next.map(Box::new);
     pass.memo.running = None;
     pass.forget_progress();
     if !sync.dry_run {

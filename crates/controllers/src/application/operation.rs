@@ -106,20 +106,20 @@ async fn is_current(pass: &mut Pass<'_>) -> Result<bool, Error> {
 
 /// The state of the running operation.
 pub fn state(pass: &Pass<'_>) -> OperationState {
-    pass.app.status.operation_state.clone().unwrap_or_default()
+    pass.app.status.operation_state.as_deref().cloned().unwrap_or_default()
 }
 
 /// Makes the state of a new operation, or sees whether a failed one is to be tried again now. `Some`: there is nothing more to do in this
 /// pass, because it waits for that, or has ended.
 async fn begin(pass: &mut Pass<'_>) -> Result<Option<Again>, Error> {
-    let operation = pass.app.operation.clone().unwrap_or_default();
+    let operation = pass.app.operation.as_deref().cloned().unwrap_or_default();
     let stored = pass.app.status.operation_state.clone().filter(|s| matches!(s.phase.as_str(), "Running" | "Terminating"));
     let Some(mut state) = stored else {
         let start = Start::after(pass.memo.last_start, pass.now);
         pass.memo.last_start = Some(start);
         pass.memo.running = None;
         let state = OperationState { operation, phase: "Running".into(), started_at: Some(start.told.into()), ..OperationState::default() };
-        pass.app.status.operation_state = Some(state);
+        pass.app.status.operation_state = Some(state.into());
         pass.forget_progress();
         pass.store().await?;
         return Ok(None);
@@ -155,7 +155,7 @@ async fn begin(pass: &mut Pass<'_>) -> Result<Option<Again>, Error> {
     if limits(pass).then == OnTimeout::Retry {
         state.started_at = Some(pass.now.into());
     }
-    pass.app.status.operation_state = Some(state);
+    pass.app.status.operation_state = Some(state.into());
     pass.memo.running = None;
     pass.forget_progress();
     pass.store().await?;
@@ -196,7 +196,7 @@ async fn barred(pass: &mut Pass<'_>) -> Result<Option<Duration>, Error> {
         Err(problem) => format!(": {problem}"),
     };
     state.message = format!("Sync operation blocked by sync window{why}");
-    pass.app.status.operation_state = Some(state);
+    pass.app.status.operation_state = Some(state.into());
     pass.store().await?;
     // A change of the project wakes it as well.
     Ok(Some(windows.wait(pass.now).unwrap_or(Duration::from_secs(60))))
@@ -245,7 +245,7 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
         managed_namespace_metadata: pass.app.spec.sync_policy.as_ref().and_then(|p| p.managed_namespace_metadata.clone()),
         ..state.sync_result.take().unwrap_or_default()
     });
-    pass.app.status.operation_state = Some(state);
+    pass.app.status.operation_state = Some(state.into());
     let lookup = Refresh { level: Level::Latest, hard: false, why: String::new() };
     let cluster = compare::cluster(pass).await.map_err(|e| Failure::error(format!("Failed to get destination cluster: {e}")))?;
     let desired = sources::load(pass, &cluster, &wanted, &revisions, &lookup).await.map_err(comparison_error)?;

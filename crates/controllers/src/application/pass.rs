@@ -262,7 +262,7 @@ impl<'a> Pass<'a> {
                     "OperationStarted",
                     format!("Initiated automated sync to '{}'", sources::shown(&sync.revision, &sync.revisions)),
                 );
-                self.app.operation = Some(*operation);
+                self.app.operation = Some(operation);
                 // Argo CD clears it when an operation is set, so that a reader never takes the last one's result for this one's.
                 self.app.status.operation_state = None;
             }
@@ -307,8 +307,8 @@ impl<'a> Pass<'a> {
         let condition = Condition::new(ConditionType::UnknownError, status::TOO_LARGE);
         status::set_conditions(&mut app.status, &[condition], &[ConditionType::UnknownError], self.now);
         if app.operation.take().is_some() {
-            app.status.operation_state =
-                Some(status::without_results(self.app.status.operation_state.take().unwrap_or_default(), self.now));
+            let state = self.app.status.operation_state.take().unwrap_or_default();
+            app.status.operation_state = Some(status::without_results(*state, self.now).into());
         }
         let mut patch = status::patch(&self.before, &app).unwrap_or_else(|| json!({}));
         if self.before.metadata.annotations.contains_key(constants::REFRESH) {

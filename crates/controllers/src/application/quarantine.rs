@@ -29,11 +29,11 @@ async fn tell(controller: &Controller, key: &AppKey, text: &str) -> Result<(), s
     let mut memo = Memo::default();
     let mut pass = Pass::new(controller, key, &mut memo, record)?;
     pass.event(true, "InternalError", format!("a look at the Application panicked: {text}"));
-    let Some(operation) = pass.app.operation.clone() else { return Ok(()) };
+    let Some(operation) = pass.app.operation.as_deref().cloned() else { return Ok(()) };
     let running = matches!(operation::state(&pass).phase.as_str(), "Running" | "Terminating");
     if !running {
         let state = OperationState { operation, phase: "Running".into(), started_at: Some(pass.now.into()), ..OperationState::default() };
-        pass.app.status.operation_state = Some(state);
+        pass.app.status.operation_state = Some(state.into());
     }
     ending::finish(&mut pass, OperationPhase::Error, text.to_owned(), None).await?;
     pass.store().await

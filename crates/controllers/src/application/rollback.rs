@@ -147,7 +147,7 @@ mod tests {
         app.status.sync.status = "Synced".into();
         app.status.health.status = "Healthy".into();
         assert_eq!(healthy_entry(&app).as_deref(), Some("1"));
-        app.operation = Some(Operation::default());
+        app.operation = Some(Box::default());
         assert_eq!(healthy_entry(&app), None);
     }
 }

@@ -185,29 +185,24 @@ pub fn append_history(app: &mut Application, state: &OperationState, now: Timest
 /// The merge patch that turns `before` into `after`, restricted to what the controller writes: status and operation.
 /// `None` when nothing differs. Operation state is replaced as a whole: a field that is gone must go.
 pub fn patch(before: &Application, after: &Application) -> Option<Value> {
-    if before.status == after.status && before.operation == after.operation {
-        return None;
+    let mut patch = json!({});
+    if before.status != after.status {
+        let (mut old, mut new) = before.status.differing(&after.status);
+        if old.sync.compared_to == new.sync.compared_to {
+            // Most writes change a revision and a time.
+            (old.sync.compared_to, new.sync.compared_to) = Default::default();
+        }
+        patch = two_way(&json!({"status": old}), &json!({"status": new}));
     }
-    let part = |app: &Application, status| json!({"status": status, "operation": app.operation});
-    let (old, new) = differing(&before.status, &after.status);
-    let patch = json_merge::create_two_way(&part(before, old), &part(after, new)).expect("both are maps that serde made");
+    if before.operation != after.operation {
+        let mut operation = two_way(&json!({"operation": before.operation}), &json!({"operation": after.operation}));
+        patch.as_object_mut()?.append(operation.as_object_mut()?);
+    }
     patch.as_object().is_some_and(|p| !p.is_empty()).then_some(patch)
 }
 
-/// Both without the large parts that are the same in both: most writes change a revision and a time.
-fn differing(before: &ApplicationStatus, after: &ApplicationStatus) -> (ApplicationStatus, ApplicationStatus) {
-    fn drop_same<T: PartialEq + Default>(a: &mut T, b: &mut T) {
-        if a == b {
-            (*a, *b) = Default::default();
-        }
-    }
-    let (mut a, mut b) = (before.clone(), after.clone());
-    drop_same(&mut a.resources, &mut b.resources);
-    drop_same(&mut a.sync.compared_to, &mut b.sync.compared_to);
-    drop_same(&mut a.history, &mut b.history);
-    drop_same(&mut a.operation_state, &mut b.operation_state);
-    drop_same(&mut a.summary, &mut b.summary);
-    (a, b)
+fn two_way(before: &Value, after: &Value) -> Value {
+    json_merge::create_two_way(before, after).expect("both are maps that serde made")
 }
 
 /// The sentences of the Events that a change of status deserves.
@@ -331,8 +326,8 @@ mod tests {
     #[test]
     fn reconciled_is_never_before_the_end_of_the_operation() {
         let mut app = Application::default();
-        app.status.operation_state =
-            Some(OperationState { finished_at: Some(time("2026-01-01T00:00:02Z").into()), ..OperationState::default() });
+        let state = OperationState { finished_at: Some(time("2026-01-01T00:00:02Z").into()), ..OperationState::default() };
+        app.status.operation_state = Some(state.into());
         apply_unknown(&mut app, time("2026-01-01T00:00:01Z"));
         assert_eq!(app.status.reconciled_at, Some(time("2026-01-01T00:00:02Z").into()));
         apply_unknown(&mut app, time("2026-01-01T00:00:05Z"));

@@ -124,7 +124,7 @@ mod tests {
             ("app/templates/values.txt", ""),
         ]);
         let helm = ApplicationSourceHelm { value_files: vec!["values-prod.yaml".into(), "missing.yaml".into()], ..Default::default() };
-        let source = ApplicationSource { path: "app".into(), helm: Some(helm), ..Default::default() };
+        let source = ApplicationSource { path: "app".into(), helm: Some(helm.into()), ..Default::default() };
         let params = RenderParams { source, ..RenderParams::default() };
         let found = details(&SourceSet::new(&files), &params).expect("details").helm.expect("a chart");
         assert_eq!(found.value_files, ["charts/sub/values.yml", "values-prod.yaml", "values.yaml"]);

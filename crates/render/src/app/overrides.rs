@@ -48,7 +48,7 @@ mod tests {
     fn merged(files: &[(&str, &str)]) -> Result<ApplicationSource, String> {
         let parameter = |name: &str, value: &str| HelmParameter { name: name.into(), value: value.into(), force_string: false };
         let helm = ApplicationSourceHelm { release_name: "r".into(), parameters: vec![parameter("a", "1")], ..Default::default() };
-        let source = ApplicationSource { path: "app".into(), repo_url: "u".into(), helm: Some(helm), ..Default::default() };
+        let source = ApplicationSource { path: "app".into(), repo_url: "u".into(), helm: Some(helm.into()), ..Default::default() };
         merge(&MemoryFiles::new(files.iter().copied()), "app", &source, "web").map_err(|e| e.to_string())
     }
 

@@ -218,15 +218,15 @@ impl SourceOptions {
         if self.helm != HelmOptions::default() {
             let mut helm = source.helm.take().unwrap_or_default();
             self.helm.apply(&mut helm)?;
-            source.helm = Some(helm).filter(|h| *h != ApplicationSourceHelm::default());
+            source.helm = Some(helm).filter(|h| **h != ApplicationSourceHelm::default());
         }
         if self.kustomize != KustomizeOptions::default() {
             let mut kustomize = source.kustomize.take().unwrap_or_default();
             self.kustomize.apply(&mut kustomize)?;
-            source.kustomize = Some(kustomize).filter(|k| *k != ApplicationSourceKustomize::default());
+            source.kustomize = Some(kustomize).filter(|k| **k != ApplicationSourceKustomize::default());
         }
         if let Some(name) = &self.config_management_plugin {
-            source.plugin = Some(ApplicationSourcePlugin { name: name.clone(), ..Default::default() });
+            source.plugin = Some(ApplicationSourcePlugin { name: name.clone(), ..Default::default() }.into());
         }
         for text in &self.plugin_env {
             let (name, value) = pair(text, "env entry of the form: param=value")?;

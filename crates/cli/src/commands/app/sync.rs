@@ -384,7 +384,7 @@ mod tests {
             let value = json!({"status": {"sync": {"status": sync}, "operationState": {"phase": phase, "syncResult": {"resources": [
                 {"status": "PruneSkipped"}, {"status": "Synced"}]}}}});
             let app: Application = serde_json::from_value(value).expect("an Application");
-            wait::Waited { operation: app.status.operation_state.clone(), app: Some(app) }
+            wait::Waited { operation: app.status.operation_state.as_deref().cloned(), app: Some(app) }
         };
         let message = |w: &wait::Waited, whole| verdict(w, whole).err().map(|e| (e.code, e.message));
         assert_eq!(message(&waited("Failed", "Synced"), true), Some((1, "Operation has completed with phase: Failed".into())));

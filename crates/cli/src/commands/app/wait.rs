@@ -274,7 +274,7 @@ impl Follower<'_> {
     }
 
     async fn done(&mut self, app: Application) -> Result<Waited, Failure> {
-        let operation = app.status.operation_state.clone();
+        let operation = app.status.operation_state.as_deref().cloned();
         Ok(Waited { app: Some(self.final_status(app).await?), operation })
     }
 
