@@ -76,7 +76,8 @@ impl<T: Readable> Sink for Feed<T> {
         if kind != EventKind::Deleted && shared.knows(&raw) {
             return;
         }
-        let (key, version, record) = (raw.key(), raw.version(), Record::new(raw, &shared.kind));
+        let (key, version) = (raw.key(), raw.version());
+        let record = Record::new(raw, &shared.kind).after(shared.get(&key).as_deref());
         match kind {
             EventKind::Deleted => shared.remove(&key, Some(record), version),
             EventKind::Added | EventKind::Modified => shared.take(Arc::new(record), false),

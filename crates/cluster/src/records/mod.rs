@@ -9,6 +9,7 @@ mod lean;
 mod projects;
 mod record;
 mod rendering;
+mod reread;
 mod settings;
 mod store;
 
@@ -35,6 +36,10 @@ impl Readable for Application {
     fn bare(mut self) -> Self {
         (self.api_version, self.kind) = Default::default();
         self
+    }
+
+    fn reread(json_before: &str, before: &Self, json: &str) -> Option<Self> {
+        reread::application(json_before, before, json)
     }
 }
 

@@ -17,6 +17,11 @@ pub trait Readable: DeserializeOwned + Send + Sync + 'static {
     fn bare(self) -> Self {
         self
     }
+
+    /// What `json` says, given what was read of `json_before`; `None`: it is to be read as a whole.
+    fn reread(_json_before: &str, _before: &Self, _json: &str) -> Option<Self> {
+        None
+    }
 }
 
 /// One object and, made on first use, the type it is read as.
@@ -55,6 +60,16 @@ impl<T> Record<T> {
 }
 
 impl<T: Readable> Record<T> {
+    /// Reads it now, if the state before was read and that makes it cheap.
+    pub(super) fn after(self, before: Option<&Self>) -> Self {
+        if let Some((before, Ok(known))) = before.and_then(|before| Some((before, before.value.get()?.as_ref())))
+            && let Some(value) = T::reread(&before.json, known, &self.json)
+        {
+            let _ = self.value.set(Ok(Arc::new(value)));
+        }
+        self
+    }
+
     /// The typed value; an error says what is not as it should be.
     pub fn value(&self) -> Result<Arc<T>, String> {
         let read = || match serde_json::from_str::<T>(&self.json) {

@@ -138,8 +138,7 @@ impl<T: Readable> Store<T> {
     }
 
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<Record<T>>> {
-        let key = (namespace.to_owned(), name.to_owned());
-        self.read(|r| r.all.get(&key).cloned())
+        self.shared.get(&(namespace.to_owned(), name.to_owned()))
     }
 
     /// By namespace and name.
@@ -184,7 +183,8 @@ impl<T: Readable> Store<T> {
         let text = std::str::from_utf8(&answer).map_err(|e| Error::decode(call.what(), e))?;
         let raw = Raw::read(text).map_err(|e| Error::decode(call.what(), e))?;
         let is_gone = raw.kind() == "Status";
-        let record = Arc::new(Record::new(raw, &self.shared.kind));
+        let before = self.shared.get(&raw.key());
+        let record = Arc::new(Record::new(raw, &self.shared.kind).after(before.as_deref()));
         if is_gone {
             // The write took away what held a record that was to be deleted: the server has nothing to show any more.
             let key = (namespace.to_owned(), name.to_owned());
@@ -292,6 +292,10 @@ impl<T: Readable> Shared<T> {
         for record in gone.into_values() {
             let _ = self.changes.send(Arc::new(RecordChange { deed: Deed::Deleted, before: Some(record.clone()), record }));
         }
+    }
+
+    pub(super) fn get(&self, key: &NamespacedName) -> Option<Arc<Record<T>>> {
+        self.records.read().unwrap_or_else(PoisonError::into_inner).all.get(key).cloned()
     }
 
     /// Whether this state of a record, or a later one, is there already.

@@ -1,0 +1,108 @@
+//! An Application's new state is read by what differs from the last one: mostly an annotation, or a revision and a time.
+//!
+//! Main function: [`application`].
+
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use tiphys_api::{Application, status::ApplicationStatus};
+
+type Parts<'a> = BTreeMap<&'a str, &'a RawValue>;
+
+/// What `json` says, given what was read of `json_before`; `None`: it is to be read as a whole.
+pub(super) fn application(json_before: &str, before: &Application, json: &str) -> Option<Application> {
+    let (was, is) = (parts(json_before)?, parts(json)?);
+    let same = |name: &str| text(&was, name) == text(&is, name);
+    Some(Application {
+        metadata: if same("metadata") { before.metadata.clone() } else { read(text(&is, "metadata"))? },
+        spec: if same("spec") { before.spec.clone() } else { read(text(&is, "spec"))? },
+        status: if same("status") { before.status.clone() } else { status(&was, &before.status, &is)? },
+        operation: if same("operation") { before.operation.clone() } else { read(text(&is, "operation"))? },
+        ..Application::default()
+    })
+}
+
+fn status(was: &Parts<'_>, before: &ApplicationStatus, is: &Parts<'_>) -> Option<ApplicationStatus> {
+    let (was, is) = (parts(text(was, "status"))?, parts(text(is, "status"))?);
+    let differing: Vec<&str> = was.keys().chain(is.keys()).filter(|name| text(&was, name) != text(&is, name)).copied().collect();
+    let news: Vec<String> = differing.iter().filter_map(|name| Some(format!("{name:?}:{}", is.get(name)?.get()))).collect();
+    // A field may be named twice: it was there, and is.
+    let mut news: ApplicationStatus = serde_json::from_str(&format!("{{{}}}", unique(news).join(","))).ok()?;
+    let mut status = before.clone();
+    for name in unique(differing) {
+        status.adopt(name, &mut news);
+    }
+    Some(status)
+}
+
+fn unique<T: Ord>(mut list: Vec<T>) -> Vec<T> {
+    list.sort_unstable();
+    list.dedup();
+    list
+}
+
+fn parts(json: &str) -> Option<Parts<'_>> {
+    serde_json::from_str::<Option<_>>(json).ok().map(Option::unwrap_or_default)
+}
+
+/// What is absent is as good as null.
+fn text<'a>(parts: &Parts<'a>, name: &str) -> &'a str {
+    parts.get(name).map_or("null", |value| value.get())
+}
+
+fn read<T: DeserializeOwned + Default>(json: &str) -> Option<T> {
+    serde_json::from_str::<Option<T>>(json).ok().map(Option::unwrap_or_default)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::Readable;
+    use serde_json::{Value, json};
+    use tiphys_apimachinery::patch::json_merge;
+
+    fn whole(json: &str) -> Application {
+        serde_json::from_str::<Application>(json).expect("an Application").bare()
+    }
+
+    #[test]
+    fn what_is_read_by_its_differences_is_as_if_read_whole() {
+        let source = json!({"repoURL": "r", "path": "p", "helm": {"valuesObject": {"b": 1, "a": 1.50}}});
+        let base = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "extra": 1,
+            "metadata": {"name": "a", "resourceVersion": "1", "annotations": {"x": "y"}, "finalizers": ["f"]},
+            "spec": {"project": "default", "source": source},
+            "operation": {"sync": {"revision": "abc"}},
+            "status": {
+                "unknown": true, "reconciledAt": "2026-01-01T00:00:00Z", "sync": {"status": "Synced", "revision": "1"},
+                "operationState": {"phase": "Running"}, "history": [{"id": 1, "deployedAt": "2026-01-01T00:00:00Z", "source": source}],
+                "conditions": [{"type": "t", "message": "m"}], "summary": {"images": ["i"]}, "sourceTypes": ["Helm"],
+                "resources": [{"kind": "A", "name": "a", "health": {"status": "Healthy"}}],
+            },
+        });
+        let before = whole(&base.to_string());
+        let all = |value: Value| json!({"status": value});
+        for change in [
+            json!({}),
+            json!({"metadata": {"annotations": {"x": null, "argocd.argoproj.io/refresh": "normal"}}}),
+            json!({"metadata": {"resourceVersion": "2"}, "operation": null}),
+            json!({"spec": {"source": {"path": "q"}}, "status": null}),
+            all(json!({"sync": {"revision": "2"}, "reconciledAt": "2026-01-02T00:00:00Z", "unknown": false})),
+            all(json!({"operationState": null, "history": null, "observedAt": "2026-01-02T00:00:00Z"})),
+            all(json!({"conditions": null, "health": {"status": "Degraded"}, "sourceType": "Helm", "sourceTypes": null, "summary": null})),
+            all(json!({"resources": [{"kind": "B"}], "controllerNamespace": "n", "resourceHealthSource": "appTree"})),
+            all(json!({"sourceHydrator": {"currentOperation": {"phase": "Hydrated"}}, "operationState": {"phase": "Failed"}})),
+            json!({"extra": 2, "spec": null, "metadata": null}),
+        ] {
+            let after = json_merge::apply(&base, &change).expect("maps").to_string();
+            let there = application(&base.to_string(), &before, &after).unwrap_or_else(|| panic!("{change}"));
+            assert_eq!(there, whole(&after), "{change}");
+            let back = application(&after, &there, &base.to_string()).unwrap_or_else(|| panic!("back from {change}"));
+            assert_eq!(back, before, "back from {change}");
+        }
+        for broken in [json!({"spec": {"project": 1}}), all(json!({"history": 1})), json!({"metadata": {"labels": 1}})] {
+            let after = json_merge::apply(&base, &broken).expect("maps").to_string();
+            assert_eq!(application(&base.to_string(), &before, &after), None, "{broken}");
+        }
+    }
+}
