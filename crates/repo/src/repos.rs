@@ -150,7 +150,7 @@ impl Repos {
         if let Some(sha) = entry.last_of(name) {
             return Ok(sha);
         }
-        let sha = revision::resolve(&*entry.refs(fresh).await?, name)?;
+        let sha = revision::resolve(&entry.refs(fresh).await?, name)?;
         if sha == name && entry.is_local() {
             return Ok(self.commit(entry, &sha).await?.1.commit.to_string());
         }

@@ -155,7 +155,7 @@ async fn begin(pass: &mut Pass<'_>) -> Result<Option<Again>, Error> {
     if limits(pass).then == OnTimeout::Retry {
         state.started_at = Some(pass.now.into());
     }
-    pass.app.status.operation_state = Some(state.into());
+    pass.app.status.operation_state = Some(state);
     pass.memo.running = None;
     pass.forget_progress();
     pass.store().await?;
