@@ -211,21 +211,34 @@ fn prune(merged: Fields, last: &Owned, owners: &Managers, views: &Views<'_>) -> 
         owned.entry(version).or_default().extend(other.fields.clone());
     }
     let last_version = if views.versions.is_none() { views.version } else { &last.api_version };
-    if owned.get(last_version).is_some_and(|owned| last.fields.difference(owned).is_empty()) && last_version == views.version {
+    let nothing_goes = owned.get(last_version).is_some_and(|owned| last.fields.difference(owned).is_empty());
+    // Nobody has to see it in another version then, which it might not fit.
+    if nothing_goes && last_version == views.version && owned.len() == 1 {
         return Ok(merged);
     }
-    let Some((seen, ty)) = views.see(&merged, views.version, last_version)? else { return Ok(merged) };
+    let seen = views
+        .see(&merged, views.version, last_version)
+        .map_err(|e| format!("failed to convert merged object to last applied version: {e}"))?;
+    let Some((seen, ty)) = seen else { return Ok(merged) };
     let last_fields = with_named_parents(&last.fields, ty);
     // Without all that was applied last, then with what has an owner, then with what nobody ever owned.
     let (mut whole, mut kept, mut version) = (seen.clone(), merge::map_without(&seen, &last_fields, ty), last_version);
     let others: Vec<&str> = owned.keys().copied().filter(|v| *v != last_version).collect();
     for next in owned.contains_key(last_version).then_some(last_version).into_iter().chain(others) {
-        let (Some((all, ty)), Some((some, _))) = (views.see(&whole, version, next)?, views.see(&kept, version, next)?) else { continue };
+        let see = |object: &Fields, which: &str| {
+            views
+                .see(object, version, next)
+                .map_err(|e| format!("failed add back owned items: failed to convert {which} object at version {next}: {e}"))
+        };
+        let (Some((all, ty)), Some((some, _))) = (see(&whole, "merged")?, see(&kept, "pruned")?) else { continue };
         let owned = with_named_parents(&owned[next], ty);
         let ownerless = named_fields(&all, ty).difference(&named_fields(&some, ty).union(&owned));
         (kept, whole, version) = (merge::map_without(&all, &ownerless, ty), all, next);
     }
-    let Some((kept, _)) = views.see(&kept, version, last_version)? else { return Ok(merged) };
+    let kept = views
+        .see(&kept, version, last_version)
+        .map_err(|e| format!("failed add back dangling items: failed to convert pruned object to last applied version: {e}"))?;
+    let Some((kept, _)) = kept else { return Ok(merged) };
     let dangling = named_fields(&seen, ty).difference(&named_fields(&kept, ty)).intersection(&last_fields);
     let pruned = merge::map_without(&seen, &dangling, ty);
     Ok(views.see(&pruned, last_version, views.version)?.map_or(merged, |(pruned, _)| pruned))
