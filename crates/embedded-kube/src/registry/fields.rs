@@ -188,11 +188,12 @@ pub fn sets_managers(old: &Object, new: &Object) -> bool {
 }
 
 /// Whether the managers may become others even when nothing else changes: when they are of another version, which may not be able to
-/// read the object any more so that all are lost, and when the schema is not what it was when they were written down.
+/// read the object any more so that all are lost, when the schema is not what it was when they were written down, and when there are
+/// more than a write leaves.
 pub fn may_change_managers(resource: &Resource, object: &Object) -> bool {
     let version = resource.api_version();
-    let mut managers = object.metadata("managedFields").and_then(Value::as_array).into_iter().flatten();
-    convert::is_older(resource) || managers.any(|entry| entry["apiVersion"] != version)
+    let managers = object.metadata("managedFields").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    convert::is_older(resource) || managers.iter().any(|entry| entry["apiVersion"] != version) || apply::merges_managers(managers)
 }
 
 /// A built-in object as Go compares it with what it was, if that is not what Go writes: lists that are owned as a whole are compared to

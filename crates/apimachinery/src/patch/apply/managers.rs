@@ -4,7 +4,7 @@
 
 use super::fieldset::FieldSet;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// More updaters than this are merged into one.
 const MAX_UPDATERS: usize = 10;
@@ -42,6 +42,13 @@ impl Identity {
         let manager = if manager.is_empty() { "unknown" } else { manager };
         Self { manager: manager.to_owned(), operation, api_version: api_version.to_owned(), subresource: subresource.to_owned() }
     }
+
+    /// Whose an entry of managedFields is; None if it does not say what he did.
+    fn of(entry: &Value) -> Option<Self> {
+        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or("");
+        let operation = [Operation::Apply, Operation::Update].into_iter().find(|o| o.as_str() == text("operation"))?;
+        Some(Self { manager: text("manager").to_owned(), ..Self::new("", operation, text("apiVersion"), text("subresource")) })
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -65,11 +72,7 @@ pub(super) fn read(managed_fields: Option<&Value>) -> Result<Managers, String> {
     };
     for (i, entry) in list.iter().enumerate() {
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or("");
-        let operation = match text("operation") {
-            "Apply" => Operation::Apply,
-            "Update" => Operation::Update,
-            _ => return Err("operation must be `Apply` or `Update`".into()),
-        };
+        let identity = Identity::of(entry).ok_or("operation must be `Apply` or `Update`")?;
         if text("apiVersion").is_empty() {
             return Err("apiVersion must not be empty".into());
         }
@@ -80,8 +83,6 @@ pub(super) fn read(managed_fields: Option<&Value>) -> Result<Managers, String> {
         }
         let fields =
             FieldSet::from_json(entry.get("fieldsV1").unwrap_or(&Value::Null)).map_err(|e| format!("managed fields entry {i}: {e}"))?;
-        let identity =
-            Identity { manager: text("manager").to_owned(), ..Identity::new("", operation, text("apiVersion"), text("subresource")) };
         let time = entry.get("time").and_then(Value::as_str).map(str::to_owned);
         managers.insert(identity, Owned { fields, api_version: text("apiVersion").to_owned(), time });
     }
@@ -116,6 +117,14 @@ pub(super) fn write(managers: Managers) -> Option<Value> {
     (!all.is_empty()).then(|| Value::Array(all.into_iter().map(entry).collect()))
 }
 
+/// Whether a write leaves fewer entries although it changes nothing: of two of one manager, as a write of the Scale makes them, the last
+/// is read, and updaters of which there are too many are merged.
+pub(super) fn are_too_many(managed_fields: &[Value]) -> bool {
+    let identities: BTreeSet<Identity> = managed_fields.iter().filter_map(Identity::of).collect();
+    let updaters = identities.iter().filter(|i| i.operation == Operation::Update).count();
+    identities.len() < managed_fields.len() || updaters > MAX_UPDATERS
+}
+
 /// Merges the oldest updaters of a version into one until there are few enough.
 pub(super) fn cap_updaters(managers: &mut Managers) {
     let mut updaters: Vec<Identity> = managers.keys().filter(|i| i.operation == Operation::Update).cloned().collect();
@@ -140,12 +149,12 @@ pub(super) fn cap_updaters(managers: &mut Managers) {
         {
             managers.insert(bucket.clone(), owned);
         }
-        if identity != bucket
-            && let (Some(owned), Some(all)) = (managers.remove(&identity), managers.get_mut(&bucket))
-        {
+        // As in the API server, that one itself is lost where another of its version is older.
+        let Some(owned) = managers.remove(&identity) else { continue };
+        count -= 1;
+        if let Some(all) = managers.get_mut(&bucket) {
             all.fields.extend(owned.fields);
             all.time = owned.time;
-            count -= 1;
         }
     }
 }

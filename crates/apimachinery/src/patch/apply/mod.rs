@@ -197,6 +197,11 @@ pub fn merged(base: &Object, over: &Object, ty: Option<TypeRef<'_>>) -> Result<O
     Ok(Object::from_value(merged).unwrap_or_default())
 }
 
+/// Whether a write makes fewer entries of these managedFields although it changes nothing else.
+pub fn merges_managers(managed_fields: &[Value]) -> bool {
+    managers::are_too_many(managed_fields)
+}
+
 fn is_reset(list: &[Value]) -> bool {
     match list {
         [] => true,
