@@ -2,7 +2,7 @@
 
 use super::{Call, body, json_response, with_warnings, write};
 use crate::catalog::CRD_TABLE;
-use crate::registry::meta::{asked_revision, check_name};
+use crate::registry::meta::{asked_revision, check_name, check_uid, replaces};
 use crate::registry::{Part, Patch, WriteOptions, Written, apply_scale, patched_scale, track_scale, unreadable};
 use crate::status::{Cause, Status};
 use crate::strategy;
@@ -80,7 +80,11 @@ pub async fn update(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
         return Err(Status::bad_request(why).warned(&warnings));
     }
     check_name(call.name(), &scale).map_err(|status| status.warned(&warnings))?;
+    if call.resource.namespaced {
+        scale.set_namespace(&call.namespace);
+    }
     let changed = |before: &Object| {
+        check_uid(&call.resource, &scale, before.uid(), options.dry_run).map_err(|status| status.warned(&warnings))?;
         let mut scale = scale.clone();
         track_scale(call.registry(), before, &mut scale, &options);
         Ok((scale, warnings.clone()))
@@ -181,6 +185,19 @@ fn request<'a>(call: &'a Call<'_>, options: &'a WriteOptions) -> Request<'a> {
     Request::new(call.registry(), &call.resource, Operation::Update, at, by).of("scale")
 }
 
+/// A Scale of a custom object says which revision it replaces if it says anything of it, any other one which object it is of.
+fn check_whose(call: &Call<'_>, live: &Object, scale: &Object) -> Result<(), Status> {
+    if call.resource.custom.is_some() {
+        let none = !scale.resource_version().is_empty() && asked_revision(scale)?.is_none();
+        return if none { replaces(&call.resource, scale, 0).map(drop) } else { Ok(()) };
+    }
+    if scale.uid().is_empty() || scale.uid() == live.uid() {
+        return Ok(());
+    }
+    let why = format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", scale.uid(), live.uid());
+    Err(Status::conflict(&call.resource.group, &format!("{}/scale", call.resource.resource), call.name(), &why))
+}
+
 fn set(
     call: &Call<'_>,
     live: &Object,
@@ -197,6 +214,7 @@ fn set(
         let cause = Cause::invalid("spec.replicas", &replicas.into(), "must be greater than or equal to 0");
         return Err(Status::invalid("autoscaling", "Scale", call.name(), vec![cause]));
     }
+    check_whose(call, live, &scale)?;
     let asked = asked_revision(&scale)?;
     if asked.is_some_and(|revision| revision.to_string() != live.resource_version()) {
         return Err(Status::modified(&call.resource.group, &call.resource.resource, call.name()));
