@@ -201,11 +201,18 @@ fn mark(call: &Call<'_>, pod: &Object) -> Result<(), Status> {
     Ok(())
 }
 
-fn set_condition(pod: &mut Object, condition: Value) {
-    let list = map_entry(&mut pod.0, "status").entry("conditions").or_insert_with(|| json!([]));
-    if let Some(list) = list.as_array_mut() {
-        list.retain(|c| c["type"] != condition["type"]);
-        list.push(condition);
+/// A condition that was there keeps its place, and its time if it says the same.
+fn set_condition(object: &mut Object, mut condition: Value) {
+    let list = map_entry(&mut object.0, "status").entry("conditions").or_insert_with(|| json!([]));
+    let Some(list) = list.as_array_mut() else { return };
+    match list.iter_mut().find(|c| c["type"] == condition["type"]) {
+        Some(found) => {
+            if found["status"] == condition["status"] {
+                condition["lastTransitionTime"] = found["lastTransitionTime"].clone();
+            }
+            *found = condition;
+        }
+        None => list.push(condition),
     }
 }
 
@@ -265,6 +272,10 @@ async fn bound(
     let refuse = |why: String| Err(Status::conflict("", "pods/binding", &name, &why));
     if pod.deletion_timestamp().is_some() {
         return refuse(format!("pod {name} is being deleted, cannot be assigned to a host"));
+    if alone {
+        // As of everything that is created. That of a pod says which pod it means.
+        meta::forget_system(&mut binding);
+    }
     }
     let assigned = pod.str_at("/spec/nodeName");
     if !assigned.is_empty() {
@@ -285,3 +296,6 @@ async fn bound(
     call.registry().durable(written.revision).await?;
     Ok(created())
 }
+    let versions = ("ResourceVersion", binding.resource_version(), pod.resource_version());
+    meta::check_precondition(&resource, &binding, versions, options.dry_run)?;
+    map_entry(&mut pod.0, "status").remove("nominatedNodeName");

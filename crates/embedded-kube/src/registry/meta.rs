@@ -180,16 +180,25 @@ pub fn replaces(resource: &Resource, object: &Object, current: u64) -> Result<Op
 
 /// The uid that an update says it replaces must be the one that is there (nothing, when there is no such object).
 pub fn check_uid(resource: &Resource, object: &Object, found: &str, dry_run: bool) -> Result<(), Status> {
-    if object.uid().is_empty() || object.uid() == found {
+    check_precondition(resource, object, ("UID", object.uid(), found), dry_run)
+}
+
+/// What a request says of an object must be so, if it says it: the field, what was asked for, and what is there.
+pub fn check_precondition(
+    resource: &Resource,
+    object: &Object,
+    (field, asked, found): (&str, &str, &str),
+    dry_run: bool,
+) -> Result<(), Status> {
+    if asked.is_empty() || asked == found {
         return Ok(());
     }
     // The path that a dry run names is not yet below the root of the store.
     let root = if dry_run { "" } else { "/registry" };
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {root}{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
-         precondition: {}, UID in object meta: {found}",
+        "StorageError: invalid object, Code: 4, Key: {root}{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {field} in \
+         precondition: {asked}, {field} in object meta: {found}",
         storage_key(resource, object.namespace(), object.name()),
-        object.uid()
     );
     Err(Status::conflict(&resource.group, &resource.resource, object.name(), &why))
 }

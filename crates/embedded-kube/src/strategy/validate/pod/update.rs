@@ -3,7 +3,6 @@
 use super::super::rules::{At, Check};
 use super::{affinity, annotations, container};
 use crate::gotypes;
-use crate::registry::Part;
 use crate::status::Cause;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
@@ -13,7 +12,7 @@ const FROZEN: &str = "pod updates may not change fields other than `spec.contain
                       `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 /// An update of the pod itself; its metadata has been checked.
-pub fn check(pod: &At<'_>, old: &Object, part: Part, causes: &mut Vec<Cause>) {
+pub fn check(pod: &At<'_>, old: &Object, causes: &mut Vec<Cause>) {
     super::whole(pod, causes);
     annotation_changes(pod, causes);
     let spec = pod.get("spec");
@@ -38,10 +37,7 @@ pub fn check(pod: &At<'_>, old: &Object, part: Part, causes: &mut Vec<Cause>) {
     if spec.value == before.value {
         return;
     }
-    let mut munged = munged(&spec, &before, causes);
-    if part == Part::Binding && before.get("nodeName").is_empty() {
-        munged.as_object_mut().map(|map| map.remove("nodeName"));
-    }
+    let munged = munged(&spec, &before, causes);
     if munged != *before.value {
         let diff = gotypes::diff(before.value, &munged, "core/v1.PodSpec");
         causes.push(spec.forbidden(&format!("{FROZEN}\n{diff}")));

@@ -51,7 +51,7 @@ pub fn check(resource: &Resource, object: &Object, old: Option<&Object>, part: P
             match part {
                 Part::Ephemeral => pod::update::debugged(&at, old, out),
                 Part::Resize => pod::resize::check(&at, object, old, out),
-                _ => pod::update::check(&at, old, part, out),
+                _ => pod::update::check(&at, old, out),
             }
         }
         ("/podtemplates", _) => {
