@@ -1,7 +1,7 @@
 //! What is asked of a pod besides changing it: eviction, which disruption budgets may forbid, and binding to a node.
 
 use super::{Call, Query, body, bytes_response, negotiate, with_warnings, write};
-use crate::registry::{DeleteOptions, Part, WriteOptions, meta};
+use crate::registry::{DeleteOptions, Part, WriteOptions, check_preconditions, meta};
 use crate::status::{Cause, Status};
 use crate::strategy;
 use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
@@ -17,6 +17,8 @@ use tiphys_apimachinery::{Gvk, Gvr, Object};
 const MAX_DISRUPTED: usize = 2_000;
 /// How often a budget is read again when its status changes meanwhile.
 const ATTEMPTS: usize = 20;
+/// The condition of a budget.
+const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";
 const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
 fn created() -> Response<Body> {
@@ -64,13 +66,15 @@ async fn evicted(
     warnings.extend(judged(call, "eviction", &request, (written, answers))?);
     let pod = call.registry().get(&pods(), &call.namespace, call.name())?;
     let counts = !matches!(pod.str_at("/status/phase"), "Succeeded" | "Failed" | "Pending") && pod.deletion_timestamp().is_none();
-    if counts {
-        permit(call, &pod, dry_run)?;
-    }
+    let unready = counts && permit(call, &pod, dry_run)? == Permit::Unready;
     let mut options: DeleteOptions = Query::default().delete_options(request.0.get("deleteOptions"))?;
     options.dry_run = dry_run;
+    if let Some(version) = options.resource_version.as_mut().filter(|_| unready) {
+        // It goes as it was found to be unready.
+        pod.resource_version().clone_into(version);
+    }
     if !options.dry_run {
-        mark(call, &pod)?;
+        mark(call, &pod, &mut options)?;
     }
     let deleted = call.registry().delete(&pods(), &call.namespace, call.name(), &options)?;
     call.registry().durable(deleted.revision).await?;
@@ -104,8 +108,15 @@ fn request<'a>(call: &'a Call<'_>, subresource: &'a str, name: &'a str, options:
     Request::new(call.registry(), &call.resource, Operation::Create, (&call.namespace, name), by).of(subresource)
 }
 
+/// Why a pod may go.
+#[derive(PartialEq, Eq)]
+enum Permit {
+    Unready,
+    InBudget,
+}
+
 /// Asks the budget of the pod, and takes one disruption from it.
-fn permit(call: &Call<'_>, pod: &Object, dry_run: bool) -> Result<(), Status> {
+fn permit(call: &Call<'_>, pod: &Object, dry_run: bool) -> Result<Permit, Status> {
     let labels = pod.labels();
     for _ in 0..ATTEMPTS {
         let covers = |b: &Arc<Object>| {
@@ -113,7 +124,7 @@ fn permit(call: &Call<'_>, pod: &Object, dry_run: bool) -> Result<(), Status> {
         };
         let found: Vec<Arc<Object>> = call.registry().list(&budgets(), Some(&call.namespace))?.into_iter().filter(covers).collect();
         let budget = match found.as_slice() {
-            [] => return Ok(()),
+            [] => return Ok(Permit::InBudget),
             [one] => one,
             _ => {
                 let text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
@@ -124,15 +135,15 @@ fn permit(call: &Call<'_>, pod: &Object, dry_run: bool) -> Result<(), Status> {
         let (healthy, desired) = (number("currentHealthy"), number("desiredHealthy"));
         let always = budget.str_at("/spec/unhealthyPodEvictionPolicy") == "AlwaysAllow";
         if !is_ready(pod) && (always || (healthy >= desired && desired > 0)) {
-            return Ok(());
+            return Ok(Permit::Unready);
         }
         let taken = take_one(call, budget, pod)?;
         if dry_run {
-            return Ok(());
+            return Ok(Permit::InBudget);
         }
         let options = WriteOptions::manager("kube-apiserver");
         match call.registry().update_part(&budgets(), &call.namespace, taken, Part::Status, &options) {
-            Ok(_) => return Ok(()),
+            Ok(_) => return Ok(Permit::InBudget),
             Err(status) if status.is_conflict() => {}
             Err(status) => return Err(status),
         }
@@ -156,19 +167,40 @@ fn take_one(call: &Call<'_>, budget: &Object, pod: &Object) -> Result<Object, St
         return Err(forbid("DisruptedPods map too big - too many evictions not confirmed by PDB controller"));
     }
     if allowed == 0 {
-        let why = if healthy <= desired {
-            format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently")
-        } else {
-            format!("The disruption budget {name} does not allow evicting pods currently")
-        };
-        return Err(too_many(why, 0));
+        return Err(too_many(why_none(budget, healthy, desired), 0));
     }
     let mut taken = budget.clone();
     let status = map_entry(&mut taken.0, "status");
     status.insert("disruptionsAllowed".into(), (allowed - 1).into());
     let now = meta::timestamp(call.registry().now());
-    map_entry(status, "disruptedPods").insert(pod.name().to_owned(), now.into());
+    map_entry(status, "disruptedPods").insert(pod.name().to_owned(), now.clone().into());
+    if allowed == 1 {
+        let condition = json!({
+            "type": DISRUPTION_ALLOWED, "status": "False", "observedGeneration": number("observedGeneration"),
+            "lastTransitionTime": now, "reason": "InsufficientPods", "message": "",
+        });
+        set_condition(&mut taken, condition);
+    }
     Ok(taken)
+}
+
+/// Why a budget allows nothing, as it says itself, or as its numbers say.
+fn why_none(budget: &Object, healthy: i64, desired: i64) -> String {
+    let name = budget.name();
+    let conditions = budget.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let text = |c: &Value, field: &str| c[field].as_str().unwrap_or_default().to_owned();
+    let said = conditions
+        .filter(|c| c["type"] == DISRUPTION_ALLOWED && c["status"] == "False")
+        .map(|c| (text(c, "reason"), text(c, "message")))
+        .find(|(_, message)| !message.is_empty());
+    match said {
+        Some((reason, message)) if reason == "SyncFailed" => {
+            format!("The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}")
+        }
+        _ if healthy <= desired => format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"),
+        Some((reason, message)) => format!("The disruption budget {name} does not allow evicting pods currently ({reason}): {message}"),
+        None => format!("The disruption budget {name} does not allow evicting pods currently"),
+    }
 }
 
 fn too_many(why: String, seconds: u32) -> Status {
@@ -183,8 +215,12 @@ fn is_ready(pod: &Object) -> bool {
     conditions.is_some_and(|l| l.iter().any(|c| c["type"] == "Ready" && c["status"] == "True"))
 }
 
-/// Says in the pod's status why it goes.
-fn mark(call: &Call<'_>, pod: &Object) -> Result<(), Status> {
+/// Says in the status of the pod that is to be deleted why it goes; it is deleted as it is then.
+fn mark(call: &Call<'_>, pod: &Object, options: &mut DeleteOptions) -> Result<(), Status> {
+    let resource = call.registry().resource(&pods())?;
+    // An empty text says nothing here; the delete takes it for what it is.
+    let some = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let said = DeleteOptions { uid: some(&options.uid), resource_version: some(&options.resource_version), ..DeleteOptions::default() };
     let now = meta::timestamp(call.registry().now());
     let condition = json!({
         "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
@@ -192,10 +228,17 @@ fn mark(call: &Call<'_>, pod: &Object) -> Result<(), Status> {
     });
     for _ in 0..ATTEMPTS {
         let mut pod = (*call.registry().get(&pods(), &call.namespace, pod.name())?).clone();
+        check_preconditions(&resource, &pod, &said)?;
         set_condition(&mut pod, condition.clone());
         match call.registry().update_part(&pods(), &call.namespace, pod, Part::Binding, &WriteOptions::default()) {
             Err(status) if status.is_conflict() => {}
-            other => return other.map(drop),
+            other => {
+                let marked = other?.object;
+                if let Some(version) = &mut options.resource_version {
+                    marked.resource_version().clone_into(version);
+                }
+                return Ok(());
+            }
         }
     }
     Ok(())
@@ -229,6 +272,10 @@ pub async fn bind(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Sta
     meta::check_type(&resource, &mut binding)?;
     let mut warnings = strategy::check_fields(&resource, &mut binding, &options)?;
     meta::check_namespace(&resource, &call.namespace, &mut binding).map_err(|status| status.warned(&warnings))?;
+    if alone {
+        // As of everything that is created. That of a pod says which pod it means.
+        meta::forget_system(&mut binding);
+    }
     let answer = bound(call, binding, (alone, &options), &mut warnings).await.map_err(|status| status.warned(&warnings))?;
     Ok(with_warnings(answer, &warnings))
 }
@@ -269,13 +316,11 @@ async fn bound(
     let mut pod = (*call.registry().get(&pods(), &call.namespace, &name)?).clone();
     let resource = call.registry().resource(&pods())?;
     meta::check_uid(&resource, &binding, pod.uid(), options.dry_run)?;
+    let versions = ("ResourceVersion", binding.resource_version(), pod.resource_version());
+    meta::check_precondition(&resource, &binding, versions, options.dry_run)?;
     let refuse = |why: String| Err(Status::conflict("", "pods/binding", &name, &why));
     if pod.deletion_timestamp().is_some() {
         return refuse(format!("pod {name} is being deleted, cannot be assigned to a host"));
-    if alone {
-        // As of everything that is created. That of a pod says which pod it means.
-        meta::forget_system(&mut binding);
-    }
     }
     let assigned = pod.str_at("/spec/nodeName");
     if !assigned.is_empty() {
@@ -291,11 +336,9 @@ async fn bound(
     let labels = map_entry(pod.metadata_mut(), "labels");
     labels.extend(binding.labels().into_iter().map(|(key, value)| (key, value.into())));
     let now = meta::timestamp(call.registry().now());
+    map_entry(&mut pod.0, "status").remove("nominatedNodeName");
     set_condition(&mut pod, json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}));
     let written = call.registry().update_part(&pods(), &call.namespace, pod, Part::Binding, options)?;
     call.registry().durable(written.revision).await?;
     Ok(created())
 }
-    let versions = ("ResourceVersion", binding.resource_version(), pod.resource_version());
-    meta::check_precondition(&resource, &binding, versions, options.dry_run)?;
-    map_entry(&mut pod.0, "status").remove("nominatedNodeName");

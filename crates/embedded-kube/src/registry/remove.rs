@@ -20,8 +20,8 @@ impl Registry {
         let resource = self.resource(gvr)?;
         loop {
             let current = self.get_stored(&resource, namespace, name)?;
-            check_preconditions(&resource, &current, options)?;
             let old = current.object();
+            check_preconditions(&resource, &old, options)?;
             let warnings = self.admit_delete(&resource, &old, options)?;
             let is_namespace = resource.is("", "namespaces");
             if is_namespace && old.deletion_timestamp().is_some() && meta::holds_content(&old) {
@@ -83,28 +83,28 @@ impl Registry {
     }
 }
 
-fn check_preconditions(resource: &Resource, current: &Stored, options: &DeleteOptions) -> Result<(), Status> {
+/// The object is the one that the request wants to go.
+pub fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOptions) -> Result<(), Status> {
     // Namespaces and definitions look at the preconditions themselves, and say it in their own way.
     let own_way = resource.is("", "namespaces") || resource.table == crate::catalog::CRD_TABLE;
     let refused = |field: &str, asked: &str, found: &str, happened: &str| {
         Err(if own_way {
             let why = format!("Precondition failed: {field} in precondition: {asked}, {field} in object meta: {found}");
-            Status::conflict(&resource.group, &resource.resource, &current.meta.name, &why)
+            Status::conflict(&resource.group, &resource.resource, object.name(), &why)
         } else {
             let why = format!(
                 "the {field} in the precondition ({asked}) does not match the {field} in record ({found}). The object might have been {happened}"
             );
             // Events are of the core group, whatever they are asked for as.
             let group = if resource.table == "/events" { "" } else { &resource.group };
-            Status::conflict(group, &resource.kind, &current.meta.name, &why)
+            Status::conflict(group, &resource.kind, object.name(), &why)
         })
     };
-    if let Some(uid) = options.uid.as_ref().filter(|uid| **uid != current.meta.uid) {
-        return refused("UID", uid, &current.meta.uid, "deleted and then recreated");
+    if let Some(uid) = options.uid.as_ref().filter(|uid| *uid != object.uid()) {
+        return refused("UID", uid, object.uid(), "deleted and then recreated");
     }
-    let revision = current.meta.revision.to_string();
-    if let Some(version) = options.resource_version.as_ref().filter(|v| **v != revision) {
-        return refused("ResourceVersion", version, &revision, "modified");
+    if let Some(version) = options.resource_version.as_ref().filter(|v| *v != object.resource_version()) {
+        return refused("ResourceVersion", version, object.resource_version(), "modified");
     }
     Ok(())
 }
