@@ -94,13 +94,12 @@ macro_rules! fields {
                 (ours, theirs)
             }
 
-            /// Takes over the field of this name; `false`: there is none.
-            pub fn adopt(&mut self, name: &str, from: &mut Self) -> bool {
+            /// Takes over the field of this name, if there is one.
+            pub fn adopt(&mut self, name: &str, from: &mut Self) {
                 match name {
                     $($name => std::mem::swap(&mut self.$field, &mut from.$field),)*
-                    _ => return false,
+                    _ => {}
                 }
-                true
             }
         }
     };

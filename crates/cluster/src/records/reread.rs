@@ -4,7 +4,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tiphys_api::{Application, status::ApplicationStatus};
 
 type Parts<'a> = BTreeMap<&'a str, &'a RawValue>;
@@ -24,21 +24,12 @@ pub(super) fn application(json_before: &str, before: &Application, json: &str) -
 
 fn status(was: &Parts<'_>, before: &ApplicationStatus, is: &Parts<'_>) -> Option<ApplicationStatus> {
     let (was, is) = (parts(text(was, "status"))?, parts(text(is, "status"))?);
-    let differing: Vec<&str> = was.keys().chain(is.keys()).filter(|name| text(&was, name) != text(&is, name)).copied().collect();
-    let news: Vec<String> = differing.iter().filter_map(|name| Some(format!("{name:?}:{}", is.get(name)?.get()))).collect();
-    // A field may be named twice: it was there, and is.
-    let mut news: ApplicationStatus = serde_json::from_str(&format!("{{{}}}", unique(news).join(","))).ok()?;
+    let differing: BTreeSet<&str> = was.keys().chain(is.keys()).filter(|name| text(&was, name) != text(&is, name)).copied().collect();
+    let news: Vec<String> = differing.iter().map(|name| format!("{name:?}:{}", text(&is, name))).collect();
+    let mut news: ApplicationStatus = serde_json::from_str(&format!("{{{}}}", news.join(","))).ok()?;
     let mut status = before.clone();
-    for name in unique(differing) {
-        status.adopt(name, &mut news);
-    }
+    differing.iter().for_each(|name| status.adopt(name, &mut news));
     Some(status)
-}
-
-fn unique<T: Ord>(mut list: Vec<T>) -> Vec<T> {
-    list.sort_unstable();
-    list.dedup();
-    list
 }
 
 fn parts(json: &str) -> Option<Parts<'_>> {
