@@ -12,6 +12,7 @@ pub mod meta;
 pub mod options;
 mod patches;
 mod remove;
+mod settle;
 pub mod state;
 pub mod stored;
 mod write;

@@ -1,6 +1,7 @@
 //! Create, update and patch: what every object goes through whatever its kind.
 
 use super::options::{Part, Patch, WriteOptions, Written};
+use super::settle::Refused;
 use super::{Registry, Stored, fields, meta, patches};
 use crate::catalog::Resource;
 use crate::status::{Cause, Status};
@@ -19,19 +20,6 @@ enum Origin {
     /// Put where none was.
     Put,
     Applied,
-}
-
-/// Why a write did not happen.
-enum Refused {
-    /// The object changed between reading and writing it.
-    Race,
-    Status(Status),
-}
-
-impl From<Status> for Refused {
-    fn from(status: Status) -> Self {
-        Self::Status(status)
-    }
 }
 
 /// Takes in an object as it was sent to a place, of this name if that has one. Gives warnings.
@@ -139,45 +127,6 @@ impl Registry {
             }
             Some(_) => Ok(()),
         }
-    }
-
-    fn commit_new(&self, resource: &Arc<Resource>, mut object: Object, dry_run: bool) -> Result<Written, Status> {
-        if !dry_run {
-            // Never kept, but only the store takes it away.
-            object.metadata_mut().remove("selfLink");
-        }
-        let bare = self.as_stored(resource, &mut object)?;
-        let completed = strategy::complete(resource, &mut object);
-        let bare = bare.or_else(|| completed.then(|| object.clone()));
-        let storage = self.storage_resource(resource);
-        // Only the real store looks at it, so that a dry run does not.
-        if !dry_run && !object.resource_version().is_empty() {
-            // What is no number is taken for none.
-            if object.resource_version().parse::<u64>().is_ok_and(|revision| revision != 0) {
-                return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
-            }
-        }
-        let mut state = self.lock();
-        if let Some(existing) = state.get(&resource.table, object.namespace(), object.name()) {
-            let mut status = Status::already_exists(&resource.group, &resource.resource, object.name());
-            if existing.meta.deleting {
-                status.message = format!("object is being deleted: {}", status.message);
-            }
-            return Err(status);
-        }
-        // Looked at again under the lock: the namespace may have been deleted since.
-        if resource.namespaced && state.get("/namespaces", "", object.namespace()).is_none() {
-            return Err(Status::not_found("", "namespaces", object.namespace()));
-        }
-        if dry_run {
-            drop(state);
-            return Ok(not_written(object, true));
-        }
-        let (object, stored) = state.put_completed(&storage, object, bare);
-        let revision = stored.meta.revision;
-        drop(state);
-        self.after_write(&storage, &object, false);
-        Ok(Written { object, stored, revision, created: true, warnings: Vec::new() })
     }
 
     /// Replaces an object; a `resourceVersion` in it must be the current one. The status stays as it is.
@@ -387,119 +336,4 @@ impl Registry {
         }
         Status::invalid(&resource.group, &resource.kind, current.object().name(), causes).warned(&warnings)
     }
-
-    /// The last part of every update and patch: what may change is taken over, the rest comes from the old object. `applied`: it
-    /// is known already who owns what.
-    fn settle(
-        &self,
-        resource: &Arc<Resource>,
-        current: &Arc<Stored>,
-        (old, mut new): (&Object, Object),
-        part: Part,
-        options: &WriteOptions,
-        applied: bool,
-    ) -> Result<Written, Refused> {
-        options.guard.check(&new, Some(old))?;
-        let at = (old.namespace(), old.name());
-        let request = Request::new(self, resource, Operation::Update, at, (options.dry_run, &options.sender)).of(part.word());
-        // A placement and a number of replicas are admitted as what they were sent as.
-        let whole = !matches!(part, Part::Binding | Part::Scale);
-        let before = (whole && !applied && self.hooks().may_change()).then(|| new.clone());
-        let mut answers = Answers::default();
-        let mutated = whole && admission::admit(&request, &mut new, Some(old), &mut answers)?;
-        let taken_back = meta::TakenBack::of(resource, old, before.as_ref().unwrap_or(&new), part);
-        // Who writes a part owns what else was sent, although it is not taken over.
-        let is_piece = matches!(part, Part::Ephemeral | Part::Resize);
-        let before = before.or_else(|| (!applied && is_piece).then(|| new.clone()));
-        meta::prepare_update(resource, old, &mut new, part)?;
-        if !options.dry_run {
-            // Never kept, but only the store takes it away.
-            new.metadata_mut().remove("selfLink");
-        }
-        // What the server decides is not owned by who sent the object.
-        let mut sent = match before.filter(|_| mutated || is_piece) {
-            Some(mut before) => {
-                meta::prepare_update(resource, old, &mut before, if is_piece { Part::Main } else { part })?;
-                Some(before)
-            }
-            None => (!applied && (!taken_back.is_empty() || strategy::decides_on_update(resource, part))).then(|| new.clone()),
-        };
-        if let Some(sent) = &mut sent {
-            strategy::as_sent(self, resource, sent);
-            taken_back.put(sent);
-        }
-        strategy::prepare_update(self, resource, old, &mut new, (part, options.dry_run))?;
-        let mut warnings = strategy::validate(resource, &new, Some(old), part)?;
-        let emptied = meta::counts_empty(resource, old, &new);
-        let compared = if applied { None } else { fields::as_compared(resource, sent.as_ref().unwrap_or(&new)) };
-        strategy::drop_empty(resource, &mut new);
-        sent.iter_mut().for_each(|sent| strategy::drop_empty(resource, sent));
-        sent = compared.or(sent);
-        if whole {
-            let said = admission::check(&request, Objects { new: Some(&new), old: Some(old) }, answers);
-            warnings.extend(said.map_err(|status| status.warned(&warnings))?);
-        }
-        if part != Part::Status {
-            meta::bump_generation(resource, old, &mut new, emptied);
-        }
-        let tracks = || {
-            fields::sets_managers(old, &new)
-                || fields::may_change_managers(resource, old)
-                || !fields::same_but_managers(old, sent.as_ref().unwrap_or(&new))
-        };
-        if !applied && tracks() {
-            fields::track(self, resource, Some(old), sent.as_mut().unwrap_or(&mut new), part, options);
-            if let Some(sent) = &sent {
-                fields::copy_managers(sent, &mut new);
-            }
-        } else if !applied {
-            fields::copy_managers(old, &mut new);
-        }
-        self.keep(resource, current, new, options.dry_run).map(|written| Written { warnings, ..written })
-    }
-
-    /// Puts an object in the place of the current one if that changes something, or takes it away with its last finalizer.
-    fn keep(&self, resource: &Arc<Resource>, current: &Arc<Stored>, mut new: Object, dry_run: bool) -> Result<Written, Refused> {
-        // What goes is answered as it is at hand, not as it would be kept.
-        let last = meta::is_finished(resource, &new).then(|| new.clone());
-        let mut bare = self.as_stored(resource, &mut new)?;
-        // A later time alone is no change, nor is an empty list where nothing was kept.
-        if fields::same_but_times(&current.object(), &new) {
-            bare.iter_mut().chain([&mut new]).for_each(|object| fields::copy_managers(&current.object(), object));
-        }
-        if new == *current.object() && current.is_as_bare(bare.as_ref()) && last.is_none() {
-            return Ok(Written { object: current.object(), stored: current.clone(), revision: 0, created: false, warnings: Vec::new() });
-        }
-        let storage = self.storage_resource(resource);
-        let mut state = self.lock();
-        let unchanged =
-            state.get(&resource.table, &current.meta.namespace, &current.meta.name).is_some_and(|now| Arc::ptr_eq(now, current));
-        if !unchanged {
-            return Err(Refused::Race);
-        }
-        if dry_run {
-            drop(state);
-            return Ok(not_written(last.unwrap_or(new), false));
-        }
-        if let Some(last) = last {
-            // What is gone with its last finalizer is shown with the revision that it had. Nor was it written before it went.
-            let (object, stored) = state.remove(&storage, (*current.object()).clone());
-            drop(state);
-            self.after_write(&storage, &object, true);
-            return Ok(Written { revision: stored.meta.revision, ..not_written(last, false) });
-        }
-        let (object, stored) = state.put_completed(&storage, new, bare);
-        drop(state);
-        self.after_write(&storage, &object, false);
-        let revision = stored.meta.revision;
-        Ok(Written { object, stored, revision, created: false, warnings: Vec::new() })
-    }
-}
-
-/// The outcome of a dry run.
-fn not_written(object: Object, created: bool) -> Written {
-    let revision = object.resource_version().parse().unwrap_or(0);
-    let object = Arc::new(object);
-    let stored = Arc::new(Stored::new(&object, revision));
-    Written { object, stored, revision: 0, created, warnings: Vec::new() }
 }

@@ -1,0 +1,250 @@
+//! What the server decides about an object that is written, whatever was sent.
+//!
+//! Main functions: [`prepare_create`], [`prepare_update`].
+
+use super::{CLAIM_IN_USE, CSR, TEMPLATE_GENERATION, VOLUME_IN_USE, defaults, definition, fill_in, parts, pods, read_again, service};
+use crate::catalog::{CRD_TABLE, Resource};
+use crate::registry::{Part, Registry};
+use crate::status::Status;
+use serde_json::{Map, Value, json};
+use tiphys_apimachinery::Object;
+use tiphys_apimachinery::object::map_entry;
+
+/// Fills in the status that a kind has from the beginning; whether there was something to do.
+pub fn complete(resource: &Resource, object: &mut Object) -> bool {
+    let first_phase = match resource.table.as_str() {
+        "/persistentvolumes" | "/persistentvolumeclaims" => "Pending",
+        "/namespaces" => "Active",
+        _ => return false,
+    };
+    let missing = object.str_at("/status/phase").is_empty();
+    if missing {
+        map_entry(&mut object.0, "status").insert("phase".into(), first_phase.into());
+    }
+    missing
+}
+
+fn add_finalizer(object: &mut Object, name: &str) {
+    let mut finalizers = object.finalizers();
+    if !finalizers.iter().any(|f| f == name) {
+        finalizers.push(name.to_owned());
+    }
+    object.set_finalizers(finalizers);
+}
+
+/// What the server decides about a new object; it matters whether it is made by its status, and whether only for show.
+pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Object, (part, dry_run): (Part, bool)) -> Result<(), Status> {
+    if resource.has_status() && resource.table != "/nodes" {
+        object.0.remove("status");
+    }
+    match resource.table.as_str() {
+        CRD_TABLE => definition::prepare_create(object),
+        "/namespaces" => {
+            let name = object.name().to_owned();
+            object.set_label("kubernetes.io/metadata.name", &name);
+            let spec = map_entry(&mut object.0, "spec");
+            let mut finalizers = spec.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+            if !finalizers.iter().any(|f| f == "kubernetes") {
+                finalizers.push("kubernetes".into());
+            }
+            spec.insert("finalizers".into(), finalizers.into());
+            object.0.insert("status".into(), json!({"phase": "Active"}));
+        }
+        "/pods" => {
+            pods::prepare_create(object, &crate::registry::meta::timestamp(registry.now()));
+        }
+        "/persistentvolumes" => {
+            let now = crate::registry::meta::timestamp(registry.now());
+            object.0.insert("status".into(), json!({"phase": "Pending", "lastPhaseTransitionTime": now}));
+            add_finalizer(object, VOLUME_IN_USE);
+        }
+        "/persistentvolumeclaims" => {
+            match_data_sources(None, object);
+            add_finalizer(object, CLAIM_IN_USE);
+        }
+        // What comes as a status is given nothing.
+        "/services" if part == Part::Status => {}
+        "/services" => service::allocate(registry, object, None, dry_run)?,
+        "/nodes" => taint_new_node(object),
+        "storage.k8s.io/volumeattributesclasses" => add_finalizer(object, "kubernetes.io/vac-protection"),
+        "discovery.k8s.io/endpointslices" => drop_topology(None, object),
+        "coordination.k8s.io/leases" => drop_strategy(object),
+        "resource.k8s.io/resourceslices" => drop(drop_device_fields(object)),
+        "apiregistration.k8s.io/apiservices" if object.pointer("/spec/service").is_none_or(Value::is_null) => {
+            let now = crate::registry::meta::timestamp(registry.now());
+            let message = "Local APIServices are always available";
+            let condition =
+                json!({"type": "Available", "status": "True", "reason": "Local", "message": message, "lastTransitionTime": now});
+            object.0.insert("status".into(), json!({"conditions": [condition]}));
+        }
+        "/limitranges" if object.name().is_empty() => {
+            object.metadata_mut().insert("name".into(), uuid::Uuid::new_v4().to_string().into());
+        }
+        "batch/jobs" => defaults::job_selector(object),
+        "apps/daemonsets" => object.set_annotation(TEMPLATE_GENERATION, "1"),
+        _ => {}
+    }
+    read_again(resource, object)
+}
+
+/// A Job without labels has those of its pods, also the ones that it got to tell its pods apart.
+pub fn share_labels(resource: &Resource, object: &mut Object) {
+    if resource.table == "batch/jobs"
+        && let Some(labels) = object.pointer("/spec/template/metadata/labels").cloned()
+    {
+        object.metadata_mut().insert("labels".into(), labels);
+    }
+}
+
+/// What the server decides about a changed object.
+pub fn prepare_update(
+    registry: &Registry,
+    resource: &Resource,
+    old: &Object,
+    new: &mut Object,
+    (part, dry_run): (Part, bool),
+) -> Result<(), Status> {
+    if resource.table == CSR {
+        parts::prepare_request(part, old, new, &crate::registry::meta::timestamp(registry.now()));
+    }
+    if part == Part::Status || part == Part::Finalize {
+        fill_in(registry, resource, new);
+        if let Some(count) = old.annotation(TEMPLATE_GENERATION).filter(|_| resource.table == "apps/daemonsets") {
+            new.set_annotation(TEMPLATE_GENERATION, count);
+        }
+        complete(resource, new);
+        match resource.table.as_str() {
+            "/persistentvolumes" => note_phase(registry, old, new),
+            "/pods" => pods::keep_status(old, new),
+            _ => {}
+        }
+        return Ok(());
+    }
+    fill_in(registry, resource, new);
+    match resource.table.as_str() {
+        CRD_TABLE => definition::prepare_update(old, new),
+        "/namespaces" => {
+            let spec = map_entry(&mut new.0, "spec");
+            match old.pointer("/spec/finalizers") {
+                Some(finalizers) => spec.insert("finalizers".into(), finalizers.clone()),
+                None => spec.remove("finalizers"),
+            };
+        }
+        "/services" => service::allocate(registry, new, Some(old), dry_run)?,
+        "discovery.k8s.io/endpointslices" => drop_topology(Some(old), new),
+        "coordination.k8s.io/leases" => drop_strategy(new),
+        // Counted before it is dropped.
+        "resource.k8s.io/resourceslices" if drop_device_fields(new) => {
+            let next = old.generation() + 1;
+            new.metadata_mut().insert("generation".into(), next.into());
+        }
+        // Counted from the first change on.
+        "storage.k8s.io/csidrivers" if old.0.get("spec") != new.0.get("spec") => {
+            let next = old.generation() + 1;
+            new.metadata_mut().insert("generation".into(), next.into());
+        }
+        "/persistentvolumeclaims" => match_data_sources(Some(old), new),
+        "apps/daemonsets" => count_template(old, new),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Nobody is placed on a node before it said that it is ready.
+fn taint_new_node(node: &mut Object) {
+    const NOT_READY: &str = "node.kubernetes.io/not-ready";
+    let ready = |c: &Value| c["type"] == "Ready" && c["status"] == "True";
+    if node.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|list| list.iter().any(ready)) {
+        return;
+    }
+    let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
+    let taints = map_entry(&mut node.0, "spec").entry("taints").or_insert_with(|| json!([]));
+    if let Some(list) = taints.as_array_mut()
+        && !list.iter().any(|t| t["key"] == NOT_READY && t["effect"] == "NoSchedule")
+    {
+        list.push(taint);
+    }
+}
+
+/// A volume says since when it is in its phase.
+fn note_phase(registry: &Registry, old: &Object, new: &mut Object) {
+    let field = "lastPhaseTransitionTime";
+    let same_phase = old.pointer("/status/phase") == new.pointer("/status/phase");
+    let before = old.pointer(&format!("/status/{field}")).cloned();
+    let sent = new.pointer(&format!("/status/{field}")).cloned();
+    let status = map_entry(&mut new.0, "status");
+    if same_phase && sent.is_none() {
+        status.extend(before.map(|time| (field.to_owned(), time)));
+    } else if !same_phase && (sent.is_none() || sent == before) {
+        status.insert(field.into(), crate::registry::meta::timestamp(registry.now()).into());
+    }
+}
+
+/// Leases of servers that elect leaders by version have two fields more; that is not switched on.
+fn drop_strategy(lease: &mut Object) {
+    let spec = map_entry(&mut lease.0, "spec");
+    spec.remove("strategy");
+    spec.remove("preferredHolder");
+}
+
+/// Attributes with several values, and devices that stand for a node's own resources, are not switched on; whether there were any.
+fn drop_device_fields(slice: &mut Object) -> bool {
+    let dropped = |map: &mut Map<String, Value>, fields: &[&str]| {
+        let gone: Vec<Value> = fields.iter().filter_map(|field| map.remove(*field)).collect();
+        gone.iter()
+            .any(|value| value.as_array().is_some_and(|list| !list.is_empty()) || value.as_object().is_some_and(|map| !map.is_empty()))
+    };
+    let mut any = false;
+    let devices = slice.0.get_mut("spec").and_then(|spec| spec.get_mut("devices")).and_then(Value::as_array_mut);
+    for device in devices.into_iter().flatten().filter_map(Value::as_object_mut) {
+        any |= dropped(device, &["nodeAllocatableResourceMappings"]);
+        let attributes = device.get_mut("attributes").and_then(Value::as_object_mut);
+        for attribute in attributes.into_iter().flat_map(|map| map.values_mut()).filter_map(Value::as_object_mut) {
+            any |= dropped(attribute, &["bools", "ints", "strings", "versions"]);
+        }
+    }
+    any
+}
+
+/// A claim's two ways of saying what it is filled with follow each other.
+fn match_data_sources(old: Option<&Object>, claim: &mut Object) {
+    let had_one = old.is_some_and(|o| ["dataSource", "dataSourceRef"].iter().any(|f| o.pointer(&format!("/spec/{f}")).is_some()));
+    let spec = map_entry(&mut claim.0, "spec");
+    let text = |source: &Value, field: &str| source[field].as_str().unwrap_or("").to_owned();
+    if spec.get("dataSourceRef").is_some_and(|r| !text(r, "namespace").is_empty()) && !had_one {
+        spec.remove("dataSourceRef");
+    }
+    let known = |source: &Value| match text(source, "kind").as_str() {
+        "PersistentVolumeClaim" => text(source, "apiGroup").is_empty(),
+        "VolumeSnapshot" => text(source, "apiGroup") == "snapshot.storage.k8s.io",
+        _ => false,
+    };
+    if !had_one && !spec.contains_key("dataSourceRef") && spec.get("dataSource").is_some_and(|s| !known(s)) {
+        spec.remove("dataSource");
+    }
+    let (source, reference) = (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned());
+    match (source, reference) {
+        (Some(source), None) => drop(spec.insert("dataSourceRef".into(), source)),
+        (None, Some(reference)) if text(&reference, "namespace").is_empty() => drop(spec.insert("dataSource".into(), reference)),
+        _ => {}
+    }
+}
+
+/// Topology as it was before it had fields of its own cannot be written any more.
+fn drop_topology(old: Option<&Object>, new: &mut Object) {
+    if old.is_some_and(|old| old.0.get("endpoints") == new.0.get("endpoints")) {
+        return;
+    }
+    for endpoint in new.0.get_mut("endpoints").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(endpoint) = endpoint.as_object_mut() {
+            endpoint.remove("deprecatedTopology");
+        }
+    }
+}
+
+/// DaemonSets count the changes of their template in an annotation, from the time when others were missing.
+fn count_template(old: &Object, new: &mut Object) {
+    let before = old.annotation(TEMPLATE_GENERATION).and_then(|a| a.parse::<i64>().ok()).unwrap_or(0);
+    let changed = old.pointer("/spec/template") != new.pointer("/spec/template");
+    new.set_annotation(TEMPLATE_GENERATION, &(before + i64::from(changed)).to_string());
+}
