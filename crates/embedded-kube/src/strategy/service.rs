@@ -107,6 +107,9 @@ pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>, 
     }
     if needs_node_ports(&spec) {
         node_ports(&mut used, &mut spec, before.as_ref(), dry_run).map_err(|cause| invalid(vec![cause]))?;
+        if old.is_some() {
+            distinct_node_ports(&spec)?;
+        }
     }
     if needs_health_port(&spec) && !before.as_ref().is_some_and(needs_health_port) {
         health_port(&mut used, &mut spec)?;
@@ -341,6 +344,18 @@ fn node_ports(used: &mut Used, spec: &mut Map<String, Value>, before: Option<&Ma
         by_port.insert(own, chosen);
         if let Some(entry) = spec.get_mut("ports").and_then(|p| p.get_mut(i)).and_then(Value::as_object_mut) {
             entry.insert("nodePort".into(), chosen.into());
+        }
+    }
+    Ok(())
+}
+
+/// An update may give no two ports the same node port, whatever else is wrong with them.
+fn distinct_node_ports(spec: &Map<String, Value>) -> Result<(), Status> {
+    let mut taken = HashSet::new();
+    for port in spec.get("ports").and_then(Value::as_array).into_iter().flatten() {
+        let (protocol, number) = (port["protocol"].as_str().unwrap_or(""), port["nodePort"].as_i64().unwrap_or(0));
+        if number != 0 && !taken.insert((protocol, number)) {
+            return Err(Status::new(500, "", format!("duplicate nodePort: {{{protocol} {number}}}")));
         }
     }
     Ok(())

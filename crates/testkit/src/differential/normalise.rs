@@ -27,7 +27,7 @@ static KEPT_ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r#"IPAddress\.ne
 /// A node port in a Table's cell, and in a refusal.
 static SHOWN_PORTS: LazyLock<[Regex; 2]> =
     LazyLock::new(|| [pattern(r"(:)(\d{5})(/(?:TCP|UDP|SCTP))"), pattern(r#"(odePort(?:: Duplicate value: |\\*":))(\d{5})(\b)"#)]);
-static TWICE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^Duplicate value: (\d{5})$"));
+static TWICE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(Duplicate value: |duplicate nodePort: \{[A-Z]+ )(\d{5})(\}?)$"));
 
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a pattern of ours")
@@ -174,7 +174,7 @@ impl Seen<'_> {
             ("nodePort" | "healthCheckNodePort", Value::Number(port)) if port.as_i64() != Some(0) => self.port(&port.to_string(), &place),
             ("message", Value::String(text)) => {
                 if let Some(port) = TWICE.captures(text) {
-                    self.port(&port[1], &place);
+                    self.port(&port[2], &place);
                 }
             }
             _ => {}
@@ -289,8 +289,8 @@ impl Seen<'_> {
         }
         let out = out.replace(self.namespace, "{ns}").replace(&own_address(self.namespace), "{ip}");
         let place = |port: &str| port.parse().ok().and_then(|n: i64| self.ports.get(&n));
-        let out = TWICE.replace(&out, |c: &Captures<'_>| place(&c[1]).map_or_else(|| c[0].to_owned(), |p| format!("Duplicate value: {p}")));
         let shown = |c: &Captures<'_>| place(&c[2]).map_or_else(|| c[0].to_owned(), |p| format!("{}{p}{}", &c[1], &c[3]));
+        let out = TWICE.replace(&out, shown);
         let out = SHOWN_PORTS.iter().fold(out.into_owned(), |out, pattern| pattern.replace_all(&out, shown).into_owned());
         let out = UUID.replace_all(&out, |c: &Captures<'_>| self.uids.get(&c[0]).cloned().unwrap_or_else(|| c[0].to_owned()));
         let out = TIME.replace_all(&out, |c: &Captures<'_>| {
@@ -404,7 +404,8 @@ mod tests {
             let cause = json!({"field": "spec.ports[1].nodePort", "message": format!("Duplicate value: {port}")});
             let message = format!("spec.ports[1].nodePort: Duplicate value: {port}");
             let refused = json!({"details": {"causes": [cause]}, "message": message});
-            normalise(&script, &Transcript { namespace: "d-1".into(), replies: vec![reply(cells), reply(refused)] })
+            let at_once = json!({"message": format!("duplicate nodePort: {{TCP {port}}}")});
+            normalise(&script, &Transcript { namespace: "d-1".into(), replies: vec![reply(cells), reply(refused), reply(at_once)] })
         };
         assert_eq!(said("10.0.0.0", "30001"), said("10.0.44.7", "31002"));
         assert_ne!(said("none", "30001"), said("10.0.44.7", "31002"));
