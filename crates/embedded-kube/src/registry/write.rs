@@ -7,6 +7,7 @@ use crate::catalog::Resource;
 use crate::status::{Cause, Status};
 use crate::strategy;
 use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
+use serde_json::Value;
 use std::sync::Arc;
 use tiphys_apimachinery::{Gvr, Object};
 
@@ -68,7 +69,7 @@ impl Registry {
         (origin, part, warnings): (Origin, Part, &[String]),
     ) -> Result<Written, Status> {
         self.check_namespace(resource, namespace, object.name())?;
-        let unlabelled = object.labels().is_empty();
+        let shares = object.labels().is_empty() && object.pointer("/spec/template/metadata/labels").is_some_and(Value::is_object);
         strategy::fill_in(self, resource, &mut object);
         options.guard.check(&object, None)?;
         for attempt in 0..8 {
@@ -91,7 +92,7 @@ impl Registry {
             let mut answers = Answers::default();
             admission::admit(&request, &mut object, None, &mut answers)?;
             strategy::prepare_create(self, resource, &mut object, (part, options.dry_run))?;
-            if unlabelled {
+            if shares {
                 strategy::share_labels(resource, &mut object);
             }
             let notes = strategy::validate(resource, &object, None, Part::Main)?;
@@ -100,6 +101,10 @@ impl Registry {
             let said =
                 admission::check(&request, Objects { new: Some(&object), old: None }, answers).map_err(|status| status.warned(&notes))?;
             let notes: Vec<String> = notes.into_iter().chain(said).collect();
+            // A template that had no labels shares those that it got only when the object is read again.
+            if object.labels().is_empty() {
+                strategy::share_labels(resource, &mut object);
+            }
             match self.commit_new(resource, object, options.dry_run) {
                 Err(status) if status.is_already_exists() && attempt < 7 && generates => {}
                 Err(status) => return Err(status.warned(&notes)),
