@@ -109,7 +109,7 @@ pub async fn patch(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, St
     options.force = call.query.flag("force");
     let changed = |scale: &Object| {
         let mut new = match &patch {
-            Patch::Apply(config) => apply_scale(call.registry(), scale, config, &options)?,
+            Patch::Apply(config) => apply_scale(call.registry(), &call.resource, scale, config, &options)?,
             other => patched_scale(scale, other)?,
         };
         let result = new.clone();

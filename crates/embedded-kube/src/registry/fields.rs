@@ -18,6 +18,9 @@ use tiphys_apimachinery::{Gvk, Object};
 /// The manager of requests that name none.
 const UNKNOWN: &str = "unknown";
 
+/// What a custom object cannot be converted to.
+const INVALID_TARGET: &str = "request to convert CR to an invalid group/version";
+
 /// Records that `options.manager` changed what differs between `before` and `after`.
 pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, after: &mut Object, part: Part, options: &WriteOptions) {
     let now = meta::timestamp(registry.now());
@@ -70,7 +73,7 @@ impl Versions for Served<'_> {
     fn convert(&self, object: &Object, api_version: &str) -> Result<Option<(Object, Option<TypeRef<'_>>)>, String> {
         let (Some(from), Some(to)) = (self.find(object.api_version()), self.find(api_version)) else {
             return match self.resource.custom {
-                Some(_) => Err(format!("request to convert CR to an invalid group/version: {api_version}")),
+                Some(_) => Err(format!("{INVALID_TARGET}: {api_version}")),
                 None => Ok(None),
             };
         };
@@ -170,9 +173,22 @@ pub fn track_scale(registry: &Registry, before: &Object, after: &mut Object, opt
     apply::track_update_in(Some(before), after, &of_scale(options, &meta::timestamp(registry.now())), scale_type(), None);
 }
 
-/// The same as [`apply`] for the Scale of an object.
-pub fn apply_scale(registry: &Registry, live: &Object, config: &Object, options: &WriteOptions) -> Result<Object, Status> {
-    apply::apply_in(Some(live), config, &of_scale(options, &meta::timestamp(registry.now())), scale_type(), None).map_err(refused)
+/// The same as [`apply`] for the Scale of an object. That of a custom one is read as a custom object once it has changed, which it is not.
+pub fn apply_scale(
+    registry: &Registry,
+    resource: &Resource,
+    live: &Object,
+    config: &Object,
+    options: &WriteOptions,
+) -> Result<Object, Status> {
+    let now = meta::timestamp(registry.now());
+    let new = apply::apply_in(Some(live), config, &of_scale(options, &now), scale_type(), None).map_err(refused)?;
+    if resource.custom.is_some() && !same_but_managers(live, &new) {
+        let who = format!("{}/{}; {}", config.namespace(), config.name(), config.gvk());
+        let why = format!("{INVALID_TARGET}: {}", config.api_version());
+        return Err(Status::new(500, "", format!("failed to convert new object ({who}) to proper version: {why}")));
+    }
+    Ok(new)
 }
 
 /// A conflict of managers has one cause for each field.
