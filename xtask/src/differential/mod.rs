@@ -18,6 +18,7 @@ use std::{
 };
 use tiphys_testkit::differential::{
     Difference, Remote, Reply, Script, differences,
+    endings::level,
     generate::{self, Wanted},
     normalise, play,
     play::{Patience, install},
@@ -116,8 +117,9 @@ impl Bench {
     fn once(&self, script: &Script, patience: Patience) -> anyhow::Result<Outcome> {
         let namespace = format!("diff-{:05x}-{:05}", self.run, self.count.fetch_add(1, Ordering::Relaxed));
         let failed = |side: &str, e: tiphys_testkit::TransportError| anyhow!("{side}: {}: {}", script.about, e.0);
-        let found = play(&self.ours, script, &namespace, None, patience).map_err(|e| failed("embedded", e))?;
-        let expected = play(&self.real, script, &namespace, Some(&found), patience).map_err(|e| failed("real", e))?;
+        let mut found = play(&self.ours, script, &namespace, None, patience).map_err(|e| failed("embedded", e))?;
+        let mut expected = play(&self.real, script, &namespace, Some(&found), patience).map_err(|e| failed("real", e))?;
+        level(script, &mut expected.replies, &mut found.replies);
         let (expected, found) = (normalise(script, &expected), normalise(script, &found));
         Ok(Outcome { script: script.clone(), differences: differences(script, &self.rules, &expected, &found), expected })
     }

@@ -2,6 +2,7 @@
 
 use super::{
     compare::{Difference, differences},
+    endings::level,
     normalise::normalise,
     play::{Patience, Reply, Transcript, play},
     rules,
@@ -45,8 +46,10 @@ impl Case {
     pub fn replay(&self, server: &dyn Server, namespace: &str) -> Result<Vec<Difference>, String> {
         let expected = Transcript { namespace: namespace.to_owned(), replies: self.answers.clone() };
         let patience = Patience { quiet: Duration::from_millis(100), ..Patience::default() };
-        let found = play(server, &self.script, namespace, Some(&expected), patience).map_err(|e| e.0)?;
-        let mut list = differences(&self.script, &rules::committed(), &self.answers, &normalise(&self.script, &found));
+        let mut found = play(server, &self.script, namespace, Some(&expected), patience).map_err(|e| e.0)?;
+        let mut answers = self.answers.clone();
+        level(&self.script, &mut answers, &mut found.replies);
+        let mut list = differences(&self.script, &rules::committed(), &answers, &normalise(&self.script, &found));
         list.retain(|d| !d.explained);
         Ok(list)
     }

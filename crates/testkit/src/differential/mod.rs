@@ -6,6 +6,7 @@
 
 pub mod case;
 pub mod compare;
+pub mod endings;
 pub mod generate;
 pub mod normalise;
 pub mod play;

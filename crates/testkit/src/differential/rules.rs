@@ -62,6 +62,7 @@ What a server makes up is compared as *where it was seen first* (uids, revisions
 names), or as one word (times, revisions of lists, continue tokens, ages, signed tokens). Lists whose order depends on a Go map or
 on the second are compared as sets: the resources of a discovery document, the causes of one refusal, managedFields, what is wrong with a typed object, the volumes of a StatefulSet's claims, the rules of a SelfSubjectRulesReview, and which of several undeclared fields a refusal names. Not compared at all: the order of members in JSON
 objects, white space, bookmarks that come with time, and HTTP headers other than `Content-Type`, `Warning`, `Allow`, `Retry-After`, `Location` and `WWW-Authenticate`.
+A watch of a custom kind whose definition changes meanwhile is compared as far as both servers gave it: the real one ends it a second later, or when it comes to it.
 
 Scripts are about every built-in kind that can be created. Of APIServices and FlowSchemas there are only dry runs: what follows from a
 real write happens at no known time.
