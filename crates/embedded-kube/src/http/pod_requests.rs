@@ -227,9 +227,12 @@ fn mark(call: &Call<'_>, pod: &Object, options: &mut DeleteOptions) -> Result<()
         "lastTransitionTime": now,
     });
     for _ in 0..ATTEMPTS {
-        let mut pod = (*call.registry().get(&pods(), &call.namespace, pod.name())?).clone();
+        let live = call.registry().get(&pods(), &call.namespace, pod.name())?;
+        let mut pod = (*live).clone();
         check_preconditions(&resource, &pod, &said)?;
         set_condition(&mut pod, condition.clone());
+        // A Binding may have made it what no status is written to.
+        strategy::validate(&resource, &pod, Some(&live), Part::Status)?;
         match call.registry().update_part(&pods(), &call.namespace, pod, Part::Binding, &WriteOptions::default()) {
             Err(status) if status.is_conflict() => {}
             other => {
