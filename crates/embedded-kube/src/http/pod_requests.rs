@@ -15,7 +15,7 @@ use tiphys_apimachinery::{Gvk, Gvr, Object};
 
 /// How many evicted pods a budget waits for at most.
 const MAX_DISRUPTED: usize = 2_000;
-/// How often a budget is read again when its status changes meanwhile.
+/// How often a budget or a pod is read again when it changes meanwhile.
 const ATTEMPTS: usize = 20;
 /// The condition of a budget.
 const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";
@@ -316,12 +316,29 @@ async fn bound(
         return Err(Status::bad_request(format!("Name parameter invalid: {name:?}: {}", problems.join(";"))));
     }
     warnings.extend(judged(call, subresource, &binding, (options, answers))?);
-    let mut pod = (*call.registry().get(&pods(), &call.namespace, &name)?).clone();
+    for _ in 0..ATTEMPTS {
+        let pod = call.registry().get(&pods(), &call.namespace, &name)?;
+        let pod = placed(call, &pod, &binding, options.dry_run)?;
+        match call.registry().update_part(&pods(), &call.namespace, pod, Part::Binding, options) {
+            Err(status) if status.is_conflict() => {}
+            written => {
+                call.registry().durable(written?.revision).await?;
+                return Ok(created());
+            }
+        }
+    }
+    let pods = call.registry().resource(&pods())?;
+    Err(Status::modified(&pods.group, &pods.resource, &name))
+}
+
+/// The pod on the node that the Binding names, if it may go there.
+fn placed(call: &Call<'_>, pod: &Object, binding: &Object, dry_run: bool) -> Result<Object, Status> {
     let resource = call.registry().resource(&pods())?;
-    meta::check_uid(&resource, &binding, pod.uid(), options.dry_run)?;
+    let (name, mut pod) = (pod.name(), pod.clone());
+    meta::check_uid(&resource, binding, pod.uid(), dry_run)?;
     let versions = ("ResourceVersion", binding.resource_version(), pod.resource_version());
-    meta::check_precondition(&resource, &binding, versions, options.dry_run)?;
-    let refuse = |why: String| Err(Status::conflict("", "pods/binding", &name, &why));
+    meta::check_precondition(&resource, binding, versions, dry_run)?;
+    let refuse = |why: String| Err(Status::conflict("", "pods/binding", name, &why));
     if pod.deletion_timestamp().is_some() {
         return refuse(format!("pod {name} is being deleted, cannot be assigned to a host"));
     }
@@ -332,7 +349,7 @@ async fn bound(
     if pod.pointer("/spec/schedulingGates").and_then(Value::as_array).is_some_and(|l| !l.is_empty()) {
         return refuse(format!("pod {name} has non-empty .spec.schedulingGates"));
     }
-    map_entry(&mut pod.0, "spec").insert("nodeName".into(), node.into());
+    map_entry(&mut pod.0, "spec").insert("nodeName".into(), binding.str_at("/target/name").into());
     for (key, value) in binding.annotations() {
         pod.set_annotation(&key, &value);
     }
@@ -341,7 +358,5 @@ async fn bound(
     let now = meta::timestamp(call.registry().now());
     map_entry(&mut pod.0, "status").remove("nominatedNodeName");
     set_condition(&mut pod, json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}));
-    let written = call.registry().update_part(&pods(), &call.namespace, pod, Part::Binding, options)?;
-    call.registry().durable(written.revision).await?;
-    Ok(created())
+    Ok(pod)
 }
