@@ -158,21 +158,36 @@ pub(super) fn map_without(map: &Map<String, Value>, remove: &FieldSet, ty: Ty<'_
 
 /// Takes out the nulls that removing fields left behind, but not those that the configuration or the live object has itself.
 pub(super) fn drop_nulls(map: &mut Map<String, Value>, config: Option<&Map<String, Value>>, live: Option<&Map<String, Value>>) {
-    let is_null = |of: Option<&Map<String, Value>>, key: &str| of.and_then(|m| m.get(key)).is_some_and(Value::is_null);
-    map.retain(|key, value| !value.is_null() || is_null(config, key) || is_null(live, key));
+    if map.values().any(holds_null) {
+        drop_new_nulls(map, &config.into_iter().chain(live).collect::<Vec<_>>());
+    }
+}
+
+/// Nulls stay where one of the origins has them; those of an element of a list are all elements that one of its origins has.
+fn drop_new_nulls(map: &mut Map<String, Value>, origins: &[&Map<String, Value>]) {
+    map.retain(|key, value| !value.is_null() || origins.iter().any(|origin| origin.get(key).is_some_and(Value::is_null)));
     for (key, value) in map {
+        let before: Vec<&Value> = origins.iter().filter_map(|origin| origin.get(key)).collect();
         match value {
-            Value::Object(inner) => {
-                drop_nulls(inner, config.and_then(|m| m.get(key)?.as_object()), live.and_then(|m| m.get(key)?.as_object()))
-            }
+            Value::Object(inner) => drop_new_nulls(inner, &before.iter().filter_map(|value| value.as_object()).collect::<Vec<_>>()),
             Value::Array(list) if list.iter().any(|v| v.is_object() || v.is_null()) => {
-                let same = |of: Option<&Map<String, Value>>| of.and_then(|m| m.get(key)?.as_array()) == Some(list);
-                if !same(config) && !same(live) {
+                let lists: Vec<&Vec<Value>> = before.iter().filter_map(|value| value.as_array()).collect();
+                if !lists.contains(&&*list) {
                     list.retain(|v| !v.is_null());
-                    list.iter_mut().filter_map(Value::as_object_mut).for_each(|inner| drop_nulls(inner, None, None));
+                    let elements: Vec<_> = lists.iter().flat_map(|list| list.iter().filter_map(Value::as_object)).collect();
+                    list.iter_mut().filter_map(Value::as_object_mut).for_each(|inner| drop_new_nulls(inner, &elements));
                 }
             }
             _ => {}
         }
+    }
+}
+
+fn holds_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.iter().any(holds_null),
+        Value::Object(map) => map.values().any(holds_null),
+        _ => false,
     }
 }
