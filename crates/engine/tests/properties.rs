@@ -107,7 +107,7 @@ fn compared(desired: Vec<Object>, live: &BTreeMap<ResourceKey, Arc<Object>>, pre
 }
 
 /// What is seen of one entry of a comparison.
-type Verdict = (ResourceKey, Option<SyncStatus>, bool, Arc<Value>);
+type Verdict = (ResourceKey, Option<SyncStatus>, bool, Arc<str>);
 
 /// What is seen of a comparison.
 fn verdicts(c: &Comparison) -> (SyncStatus, Vec<Verdict>) {

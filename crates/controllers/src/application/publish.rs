@@ -1,7 +1,6 @@
 //! What a comparison tells readers in the same process: each resource with its difference, and the tree.
 
 use super::Controller;
-use serde_json::Value;
 use std::{
     collections::{BTreeSet, HashSet},
     sync::Arc,
@@ -73,7 +72,7 @@ fn resource_diff(entry: &Entry) -> ResourceDiff {
     let (desired, live) = (entry.desired.as_deref(), entry.live.as_deref());
     let states = if entry.gvk.group.is_empty() && entry.gvk.kind == "Secret" {
         let masked = |a: Option<&Object>, b: Option<&Object>| diff::mask_secret(a, b, &BTreeSet::new());
-        let object = |v: &Value| Object::from_value(v.clone()).ok();
+        let object = |text: &str| serde_json::from_str::<Object>(text).ok();
         let (desired, live) = masked(desired, live);
         let (predicted, normalized) = masked(object(&entry.diff.predicted_live).as_ref(), object(&entry.diff.normalized_live).as_ref());
         [desired, live, normalized, predicted].map(|o| text(o.as_ref()))

@@ -41,7 +41,7 @@ impl Judge<'_> {
         entry.hook = marks::is_hook(desired.unwrap_or(any));
         entry.conditions.extend(live.and_then(|live| shared_with(live, self.rules)));
         match self.difference(pair) {
-            Verdict::Differs(diff) => entry.diff = diff,
+            Verdict::Differs(diff) => entry.diff = diff.into(),
             Verdict::Unanswered => entry.judged = Judged::NotYet,
             Verdict::Refused(why) => {
                 entry.judged = Judged::Refused;

@@ -88,6 +88,38 @@ pub struct Diff {
     pub predicted_live: Arc<Value>,
 }
 
+/// A [`Diff`] at rest, with its documents as JSON: as trees of maps they would take several times the room.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiffText {
+    pub modified: bool,
+    pub normalized_live: Arc<str>,
+    pub predicted_live: Arc<str>,
+}
+
+impl Default for DiffText {
+    fn default() -> Self {
+        Self::from(Diff::default())
+    }
+}
+
+impl From<Diff> for DiffText {
+    fn from(diff: Diff) -> Self {
+        let text = |document: &Value| Arc::<str>::from(document.to_string());
+        let normalized_live = text(&diff.normalized_live);
+        let same = Arc::ptr_eq(&diff.normalized_live, &diff.predicted_live);
+        let predicted_live = if same { normalized_live.clone() } else { text(&diff.predicted_live) };
+        Self { modified: diff.modified, normalized_live, predicted_live }
+    }
+}
+
+impl DiffText {
+    /// The documents as trees again.
+    pub fn read(&self) -> Diff {
+        let tree = |text: &str| Arc::new(serde_json::from_str(text).expect("written by us"));
+        Diff { modified: self.modified, normalized_live: tree(&self.normalized_live), predicted_live: tree(&self.predicted_live) }
+    }
+}
+
 /// What Git wants: the rendered objects as they come, and what could not be rendered. Objects are shared with those who rendered them, so
 /// that one that is the same as last time is known as such without reading it.
 #[derive(Clone, Debug, Default)]
@@ -111,7 +143,7 @@ pub struct Entry {
     /// As it would be applied: namespace and tracking mark are set. `None`: it is not in Git (any more).
     pub desired: Option<Arc<Object>>,
     pub live: Option<Arc<Object>>,
-    pub diff: Diff,
+    pub diff: DiffText,
     /// `None` for hooks and skipped resources.
     pub status: Option<SyncStatus>,
     /// `None` for kinds without a notion of health.
@@ -141,7 +173,7 @@ impl Entry {
             gvk,
             desired,
             live,
-            diff: Diff::default(),
+            diff: DiffText::default(),
             status: None,
             health: None,
             info: None,

@@ -101,8 +101,8 @@ fn equal_and_changed_objects() {
     assert_eq!((c.sync, c.entries[0].status, c.entries[0].diff.modified), (SyncStatus::Synced, Some(SyncStatus::Synced), false));
     let c = run(vec![config_map("a", "2")], vec![live(config_map("a", "1"))]);
     assert_eq!((c.sync, c.entries[0].diff.modified), (SyncStatus::OutOfSync, true));
-    assert_eq!(c.entries[0].diff.predicted_live["data"]["key"], "2");
-    assert_eq!(c.entries[0].diff.normalized_live["data"]["key"], "1");
+    assert_eq!(c.entries[0].diff.read().predicted_live["data"]["key"], "2");
+    assert_eq!(c.entries[0].diff.read().normalized_live["data"]["key"], "1");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::{
         Decision, Effect, Observed, OperationPhase, Outcome, Progress, ResourceResult, SyncPlan, SyncRequest, Write, hook, next, plan_with,
         record,
     },
-    types::{CompareRules, Comparison, Diff, Entry, Health, HealthStatus, IgnoreRule, KindInfo, SyncStatus, Tracking},
+    types::{CompareRules, Comparison, DiffText, Entry, Health, HealthStatus, IgnoreRule, KindInfo, SyncStatus, Tracking},
 };
 use jiff::{SignedDuration, Timestamp};
 use std::{
@@ -151,7 +151,7 @@ impl Sim {
             let modified = self.modified.get(o.name()).copied().unwrap_or(true);
             let (desired, live) = (desired.cloned().map(Arc::new), live.cloned().map(Arc::new));
             Arc::new(Entry {
-                diff: Diff { modified, ..Diff::default() },
+                diff: DiffText { modified, ..DiffText::default() },
                 status: Some(SyncStatus::OutOfSync),
                 hook: hook::is_hook(o),
                 requires_pruning: desired.is_none(),
