@@ -2,10 +2,17 @@
 
 use super::Store;
 use crate::{RepoError, revision::Reference};
-use gix::refs::TargetRef;
+use gix::refs::{FullName, Target, file::loose, packed};
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
 
 /// Symbolic refs followed from `HEAD`.
 const MAX_STEPS: usize = 5;
+/// A ref's file is a hash, or the name of another ref.
+const MAX_LENGTH: u64 = 4096;
 
 impl Store {
     /// All refs, as `ls-remote` would list them; `HEAD` first.
@@ -44,27 +51,38 @@ impl Store {
             "HEAD" => vec!["refs/tags/HEAD".to_owned(), "refs/heads/HEAD".to_owned(), "HEAD".to_owned()],
             short => vec![format!("refs/tags/{short}"), format!("refs/heads/{short}")],
         };
-        let mut name = candidates.into_iter().find_map(|name| self.target(&name).transpose()).transpose().ok()??;
+        let packed = self.repo.refs.cached_packed_buffer().ok()?;
+        let target = |name: &str| self.target(name, packed.as_ref().map(|buffer| &***buffer));
+        let mut found = candidates.into_iter().find_map(|name| target(&name).transpose())?.ok()?;
         for _ in 0..MAX_STEPS {
-            match name {
+            match found {
                 Target::Object(id) => return self.last_is(id).then(|| id.to_string()),
-                Target::Ref(next) => name = self.target(&next).ok()??,
+                Target::Symbolic(next) => found = target(&next.as_bstr().to_string()).ok()??,
             }
         }
         None
     }
 
-    /// What a ref says; `None`: there is none of exactly this name.
-    fn target(&self, name: &str) -> Result<Option<Target>, gix::Error> {
-        let Some(found) = self.repo.refs.try_find(name)?.filter(|r| r.name.as_bstr() == name) else { return Ok(None) };
-        Ok(Some(match found.target.to_ref() {
-            TargetRef::Object(id) => Target::Object(id.to_owned()),
-            TargetRef::Symbolic(next) => Target::Ref(next.as_bstr().to_string()),
-        }))
+    /// What the ref of exactly this name says; `None`: there is none. (`try_find` would look in nine places for one that is not there.)
+    fn target(&self, name: &str, packed: Option<&packed::Buffer>) -> Result<Option<Target>, RepoError> {
+        let refs = &self.repo.refs;
+        let full = FullName::try_from(name).map_err(|e| RepoError::Internal(format!("ref {name:?}: {e}")))?;
+        let folder = if name == "HEAD" { refs.git_dir() } else { refs.common_dir_resolved() };
+        match first_bytes(&folder.join(name)) {
+            Ok(text) => {
+                let read = loose::Reference::try_from_path(full, &text, self.repo.objects.object_hash());
+                read.map(|found| Some(found.target)).map_err(|e| self.corrupt(&e))
+            }
+            Err(_) => {
+                let found = packed.map(|all| all.try_find(name)).transpose().map_err(|e| self.corrupt(&e))?.flatten();
+                Ok(found.map(|found| Target::Object(found.target())))
+            }
+        }
     }
 }
 
-enum Target {
-    Object(gix::ObjectId),
-    Ref(String),
+fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(128);
+    File::open(path)?.take(MAX_LENGTH).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
