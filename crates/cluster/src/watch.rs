@@ -16,7 +16,7 @@ use serde::{
     de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
-use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, io::BufRead, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -242,10 +242,10 @@ async fn watch(cluster: &Cluster, target: &Target, sink: &mut impl Sink, positio
             Err(_) => return Err(Error::Timeout { what, after: Duration::from_secs(seconds + 30) }),
         };
         buffer.extend_from_slice(&chunk);
-        while let Some(at) = buffer[searched..].iter().position(|b| *b == b'\n') {
-            let end = searched + at;
+        while let Some(length) = line(&buffer[searched..]) {
+            let end = searched + length;
             deliver(&buffer[..end], sink, position, &what)?;
-            buffer.advance(end + 1);
+            buffer.advance(end);
             searched = 0;
         }
         searched = buffer.len();
@@ -253,6 +253,13 @@ async fn watch(cluster: &Cluster, target: &Target, sink: &mut impl Sink, positio
             return Err(Error::decode(what, format!("an event is longer than {} MiB", MAX_EVENT >> 20)));
         }
     }
+}
+
+/// The length of the first line, its end included; `None`: its end is not there.
+fn line(mut text: &[u8]) -> Option<usize> {
+    let whole = text;
+    let length = text.skip_until(b'\n').expect("memory can be read");
+    whole[..length].ends_with(b"\n").then_some(length)
 }
 
 fn deliver(line: &[u8], sink: &mut impl Sink, position: &mut String, what: &str) -> Result<(), Error> {
