@@ -84,11 +84,17 @@ fn log_plainly(level: Option<&str>) {
         .init();
 }
 
+/// Half of the processors: each further worker has to be woken for what one does in passing, and what computes for long (manifests, Git,
+/// writes of the embedded server) has threads of its own.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get().div_ceil(2))
+}
+
 fn start(cli: Cli) -> ExitCode {
     // One provider for every TLS connection of the process; it fails only when one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // Builds without optimisation keep every step of a future on the stack; what is not used is not taken.
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(8 << 20).build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().thread_stack_size(8 << 20).build() {
         Ok(runtime) => runtime,
         Err(e) => {
             eprintln!("error: cannot start: {e}");
