@@ -14,7 +14,9 @@ use tiphys_cluster::{Executor, clusters::LiveCluster, scripts::aside};
 use tiphys_engine::{
     compare::compare,
     marks, spec, track,
-    types::{CompareRules, Comparison, Desired as Target, DryRuns, KindInfo, NamespaceMetadata, ServerSideDiff},
+    types::{
+        CompareRules, Comparison, Condition, ConditionType, Desired as Target, DryRuns, KindInfo, NamespaceMetadata, ServerSideDiff,
+    },
 };
 use tiphys_gocompat::yaml;
 
@@ -36,20 +38,32 @@ pub async fn run(pass: &mut Pass<'_>, refresh: &Refresh) -> Result<Compared, Str
         pass.memo.comparison = None;
     }
     let cluster = cluster(pass).await?;
-    let remembered = pass.memo.desired.clone().filter(|d| d.wanted == wanted && refresh.level <= Level::Recent && !refresh.hard);
+    let remembered = pass.memo.loaded(&wanted).filter(|_| refresh.level <= Level::Recent && !refresh.hard);
     let reconciled = remembered.is_none();
-    let desired = match remembered {
-        Some(desired) => desired,
+    let loaded = match remembered {
+        Some(loaded) => loaded,
         None => {
             let revisions = wanted.revisions(&SyncOperation::default());
-            let desired = sources::load(pass, &cluster, &wanted, &revisions, refresh).await?;
-            pass.memo.desired = Some(desired.clone());
-            desired
+            let loaded = sources::load(pass, &cluster, &wanted, &revisions, refresh).await;
+            pass.memo.unloadable = loaded.as_ref().err().map(|why| (wanted.clone(), why.clone()));
+            if let Ok(desired) = &loaded {
+                pass.memo.desired = Some(desired.clone());
+            }
+            loaded
         }
     };
-    let comparison = with_live(pass, &cluster, &desired, &[]).await?;
     let with_health = pass.controller.records.settings().param("controller.resource.health.persist") == "true";
-    let facts = status::Compared { revisions: desired.revisions(), source_types: desired.types(), reconciled, with_health };
+    let (comparison, facts) = match loaded {
+        Ok(desired) => {
+            let facts = status::Compared { revisions: desired.revisions(), source_types: desired.types(), reconciled, with_health };
+            (with_live(pass, &cluster, &desired, &[]).await?, facts)
+        }
+        Err(why) => {
+            let facts = status::Compared { reconciled, with_health, ..status::Compared::as_before(&pass.app.status) };
+            let condition = Condition::new(ConditionType::ComparisonError, why);
+            (with_target(pass, &cluster, Target { objects: Vec::new(), errors: vec![condition] }).await?, facts)
+        }
+    };
     Ok(Compared { comparison, facts, cluster })
 }
 
@@ -61,13 +75,18 @@ pub async fn cluster(pass: &Pass<'_>) -> Result<Arc<LiveCluster>, String> {
 
 /// Compares with the cluster. `local` are manifests that a user gave instead of those in Git.
 pub async fn with_live(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: &Desired, local: &[String]) -> Result<Arc<Comparison>, String> {
-    let rules = rules(pass)?;
-    let kinds = cluster.cache.kinds();
-    let desired = if local.is_empty() {
+    let target = if local.is_empty() {
         Target { objects: desired.objects(), errors: desired.broken() }
     } else {
         Target::from(local_objects(local)?)
     };
+    with_target(pass, cluster, target).await
+}
+
+/// Compares this with the cluster. With errors of the target, what lives is told as far as that goes without knowing what is wanted.
+async fn with_target(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: Target) -> Result<Arc<Comparison>, String> {
+    let rules = rules(pass)?;
+    let kinds = cluster.cache.kinds();
     let mut keys = target_keys(&desired.objects, &rules, &*kinds);
     let namespace = ResourceKey::new("", "Namespace", "", &rules.dest_namespace);
     // A sync that makes the namespace looks at it; it is no resource of the Application, though.

@@ -11,6 +11,7 @@ mod ending;
 mod error;
 mod impersonation;
 mod lookup;
+mod memo;
 mod operation;
 mod pass;
 mod projects;
@@ -32,12 +33,11 @@ use crate::{
     metrics::Metrics,
     runtime::{Clock, Queue},
 };
+use memo::Memo;
 use pass::Pass;
-use rand::Rng;
 use refresh::{Level, Reason};
 pub use shards::Sharding;
 use shards::{Shards, Turn};
-use sources::Desired;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -50,7 +50,6 @@ use tiphys_cluster::{
     clusters::{Clusters, LiveCluster},
     records::{Events, RecordChange, Records},
 };
-use tiphys_engine::types::Comparison;
 use tiphys_repo::{RepoServer, Repos};
 use tokio::{
     sync::broadcast::{Receiver, error::RecvError},
@@ -97,49 +96,6 @@ pub struct Controller {
     clock: Clock,
     queue: Queue<AppKey, Reason>,
     memos: Mutex<HashMap<AppKey, Memo>>,
-}
-
-/// What is remembered of an Application between looks. Losing it costs time, nothing else.
-pub struct Memo {
-    desired: Option<Desired>,
-    comparison: Option<Arc<Comparison>>,
-    /// What readers see the resources of.
-    published: Option<Arc<Comparison>>,
-    /// How often in a row the live state could not be had.
-    lost_sight: u32,
-    running: Option<operation::Running>,
-    /// The server itself has shown it to this process, or taken a change of it: it is not from the past.
-    proved: bool,
-    syncing: Option<supersede::Syncing>,
-    last_start: Option<start::Start>,
-    /// This Application's share of every jitter.
-    share: f64,
-    failures: u32,
-}
-
-impl Default for Memo {
-    fn default() -> Self {
-        Self {
-            desired: None,
-            comparison: None,
-            published: None,
-            lost_sight: 0,
-            running: None,
-            proved: false,
-            syncing: None,
-            last_start: None,
-            share: rand::rng().random(),
-            failures: 0,
-        }
-    }
-}
-
-impl Memo {
-    fn forget(&mut self) {
-        self.desired = None;
-        self.comparison = None;
-        self.published = None;
-    }
 }
 
 /// Runs until cancelled; what is in hand is finished first, then leases are given back.

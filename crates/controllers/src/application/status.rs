@@ -44,6 +44,16 @@ pub struct Compared {
     pub with_health: bool,
 }
 
+impl Compared {
+    /// What the status tells of the last comparison.
+    pub fn as_before(status: &ApplicationStatus) -> Self {
+        let revisions = Revisions { one: status.sync.revision.clone(), several: status.sync.revisions.clone() };
+        let one = Some(&status.source_type).filter(|kind| !kind.is_empty()).cloned();
+        let source_types = if status.source_types.is_empty() { one.into_iter().collect() } else { status.source_types.clone() };
+        Self { revisions, source_types, ..Self::default() }
+    }
+}
+
 /// Writes a comparison into the status.
 pub fn apply_comparison(app: &mut Application, comparison: &Comparison, compared: &Compared, now: Timestamp) {
     let several = !app.spec.sources.is_empty();
