@@ -1,6 +1,7 @@
 //! Watches that a server ends in the middle of a script. Main function: [`level`].
 
 use super::{
+    normalise::is_periodic,
     play::Reply,
     script::{Script, Step, Watch},
 };
@@ -15,6 +16,9 @@ pub fn level(script: &Script, one: &mut [Reply], other: &mut [Reply]) {
         let Some((start, after)) = script.steps.get(of..index).and_then(<[Step]>::split_first) else { continue };
         let (Some(one), Some(other)) = (one.get_mut(index), other.get_mut(index)) else { continue };
         if after.iter().any(|step| changes_definition(step, &start.path)) {
+            for reply in [&mut *one, &mut *other] {
+                reply.events.retain(|event| !is_periodic(event));
+            }
             let both = one.events.len().min(other.events.len());
             one.events.truncate(both);
             other.events.truncate(both);
@@ -52,6 +56,7 @@ mod tests {
         let script = Script { steps, ..Script::default() };
         let replies = |events: usize| vec![Reply { events: vec![json!({}); events], ..Reply::default() }; script.steps.len()];
         let (mut real, mut ours) = (replies(1), replies(2));
+        real[4].events.push(json!({"type": "BOOKMARK", "object": {}}));
         level(&script, &mut real, &mut ours);
         let left: Vec<usize> = ours.iter().map(|reply| reply.events.len()).collect();
         assert_eq!(left, [2, 2, 2, 2, 1, 2, 2]);

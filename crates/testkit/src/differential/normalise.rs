@@ -74,7 +74,7 @@ fn without_chance(events: &[Value]) -> impl Iterator<Item = &Value> {
 }
 
 /// A bookmark that comes when it comes, unlike the one that ends the initial events.
-fn is_periodic(event: &Value) -> bool {
+pub(super) fn is_periodic(event: &Value) -> bool {
     let marks_the_end = event.to_string().contains("k8s.io/initial-events-end");
     event["type"] == "BOOKMARK" && !marks_the_end
 }
