@@ -14,9 +14,7 @@ use tiphys_cluster::{Executor, clusters::LiveCluster, scripts::aside};
 use tiphys_engine::{
     compare::compare,
     marks, spec, track,
-    types::{
-        CompareRules, Comparison, Condition, ConditionType, Desired as Target, DryRuns, KindInfo, NamespaceMetadata, ServerSideDiff,
-    },
+    types::{CompareRules, Comparison, Condition, ConditionType, Desired as Target, DryRuns, KindInfo, NamespaceMetadata, ServerSideDiff},
 };
 use tiphys_gocompat::yaml;
 

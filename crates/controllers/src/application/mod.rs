@@ -175,7 +175,11 @@ impl Controller {
             match change {
                 Some(change) if concerns_us(&change) => {
                     let meta = &change.record.meta;
-                    self.queue.add(AppKey::new(&meta.namespace, &meta.name), reason_of(&change));
+                    let key = AppKey::new(&meta.namespace, &meta.name);
+                    match is_request(&change) {
+                        true => self.queue.add_together(key, reason_of(&change)),
+                        false => self.queue.add(key, reason_of(&change)),
+                    }
                 }
                 Some(_) => {}
                 None => self.add_all(Reason::LOOK),
@@ -346,6 +350,11 @@ fn reason_of(change: &RecordChange<Application>) -> Reason {
         (false, true) => Reason::at(Level::Recent),
         (false, false) => Reason::LOOK,
     }
+}
+
+/// Whether somebody asks for a refresh, as a push does for each Application of its repository.
+fn is_request(change: &RecordChange<Application>) -> bool {
+    change.record.value().is_ok_and(|app| app.metadata.annotations.contains_key(constants::REFRESH))
 }
 
 /// The next value of a feed; `Some(None)` when some were missed, `None` at its end.

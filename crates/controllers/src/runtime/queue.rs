@@ -12,6 +12,12 @@ use std::{
 };
 use tokio::{sync::Notify, time::Instant};
 
+/// How long the first of many wait for each other, and how long those of a stream that does not end.
+const FIRST_WINDOW: Duration = Duration::from_millis(50);
+const LAST_WINDOW: Duration = Duration::from_millis(200);
+/// So many in one window are a stream.
+const MANY: usize = 2;
+
 /// Reasons that can be folded into one.
 pub trait Merge {
     fn merge(&mut self, other: Self);
@@ -25,7 +31,15 @@ struct State<K, R> {
     delayed: BinaryHeap<Reverse<(Instant, u64)>>,
     waiting: HashMap<u64, (K, R)>,
     next_number: u64,
+    together: Option<Together>,
     closed: bool,
+}
+
+/// Keys that become ready at one time.
+struct Together {
+    at: Instant,
+    window: Duration,
+    many: usize,
 }
 
 /// The queue. `take` hands out a key that no other worker holds; `done` gives it back.
@@ -46,6 +60,7 @@ impl<K: Clone + Eq + Hash, R: Merge> Default for Queue<K, R> {
             delayed: BinaryHeap::new(),
             waiting: HashMap::new(),
             next_number: 0,
+            together: None,
             closed: false,
         };
         Self { state: Mutex::new(state), wake: Notify::new(), sooner: Notify::new() }
@@ -73,6 +88,14 @@ impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
         if self.lock().add_at(Instant::now() + delay, key, reason) {
             self.sooner.notify_one();
         }
+    }
+
+    /// Makes a key ready now when it comes alone, and together with others when many come: what is done in one go takes less of the
+    /// processor.
+    pub fn add_together(&self, key: K, reason: R) {
+        let now = Instant::now();
+        let wait = self.lock().wait_for_others(now);
+        self.add_after(key, reason, wait);
     }
 
     /// Makes delayed keys ready when they are due, until the queue is closed.
@@ -176,6 +199,18 @@ impl<K: Clone + Eq + Hash, R: Merge> State<K, R> {
         first
     }
 
+    /// How long a key of many waits for the others: the longer the stream of them lasts, the longer.
+    fn wait_for_others(&mut self, now: Instant) -> Duration {
+        if let Some(together) = self.together.as_mut().filter(|t| now < t.at) {
+            together.many += 1;
+            return together.at - now;
+        }
+        let stream = self.together.take().filter(|t| t.many >= MANY && now < t.at + t.window);
+        let window = stream.map_or(FIRST_WINDOW, |t| (t.window * 2).min(LAST_WINDOW));
+        self.together = Some(Together { at: now + window, window, many: 0 });
+        Duration::ZERO
+    }
+
     /// Makes ready what is due; how much that is.
     fn ripen(&mut self, now: Instant) -> usize {
         let mut ready = 0;
@@ -245,6 +280,29 @@ mod tests {
         assert_eq!(start.elapsed().as_secs(), 60);
         queue.close();
         time.await.expect("it ends with the queue");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_of_a_stream_come_together_but_for_the_first() {
+        let queue = Arc::new(Queue::<u32, Sum>::default());
+        let (time, feed, start) = (queue.clone(), queue.clone(), Instant::now());
+        tokio::spawn(async move { time.keep_time().await });
+        tokio::spawn(async move {
+            for key in 0..12 {
+                feed.add_together(key, Sum(1));
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            feed.add_together(12, Sum(1));
+        });
+        let mut came = Vec::new();
+        for _ in 0..13 {
+            came.push((queue.take().await.expect("open").0, start.elapsed().as_millis()));
+        }
+        let first = [(0, 0), (1, 50), (2, 50), (3, 60)];
+        let later = [(4, 160), (5, 160), (6, 160), (7, 160), (8, 160), (9, 360), (10, 360), (11, 360), (12, 5240)];
+        assert_eq!(came, [&first[..], &later[..]].concat());
+        queue.close();
     }
 
     #[tokio::test]
