@@ -94,7 +94,8 @@ fn start(cli: Cli) -> ExitCode {
     // One provider for every TLS connection of the process; it fails only when one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // Builds without optimisation keep every step of a future on the stack; what is not used is not taken.
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().thread_stack_size(8 << 20).build() {
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    let runtime = match threads.worker_threads(workers()).enable_all().thread_stack_size(8 << 20).build() {
         Ok(runtime) => runtime,
         Err(e) => {
             eprintln!("error: cannot start: {e}");
