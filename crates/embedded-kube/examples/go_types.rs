@@ -124,10 +124,10 @@ impl Sources {
     /// A type as Go's error messages name it; `None` where it reads itself, so that no message names it.
     fn shown(&self, go_type: &str, package: &str) -> Option<String> {
         if let Some(item) = go_type.strip_prefix("[]") {
-            return Some(format!("[]{}", self.shown(item, package)?));
+            return Some(format!("[]{}", self.shown_item(item, package)?));
         }
         if let Some((key, value)) = go_type.strip_prefix("map[").and_then(|rest| rest.split_once(']')) {
-            return Some(format!("map[{}]{}", self.shown(key, package)?, self.shown(value, package)?));
+            return Some(format!("map[{}]{}", self.shown(key, package)?, self.shown_item(value, package)?));
         }
         if let Some(target) = go_type.strip_prefix('*') {
             return Some(format!("*{}", self.shown(target, package)?));
@@ -146,6 +146,12 @@ impl Sources {
             return self.shown(alias, of);
         }
         full.split_once('/').map(|(_, name)| name.to_owned())
+    }
+
+    /// What a list or map holds is named there, even if it reads itself.
+    fn shown_item(&self, go_type: &str, package: &str) -> Option<String> {
+        let named = || self.full_name(go_type, package).split_once('/').map(|(_, name)| name.to_owned());
+        self.shown(go_type, package).or_else(named)
     }
 
     fn full_name(&self, go_type: &str, package: &str) -> String {
@@ -205,6 +211,9 @@ fn in_go(ty: &str) -> String {
         "i" => "int32".into(),
         "l" => "int64".into(),
         "y" => "[]uint8".into(),
+        "Q" => "resource.Quantity".into(),
+        "T" => "v1.Time".into(),
+        "R" => "v1.JSON".into(),
         message => message.split('/').next_back().unwrap_or(message).to_owned(),
     }
 }

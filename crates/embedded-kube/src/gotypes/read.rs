@@ -252,13 +252,22 @@ fn go_name(ty: &Type) -> String {
         Type::Int32 | Type::IntOrString => "int32".into(),
         Type::Int64 => "int64".into(),
         Type::Float => "float64".into(),
-        Type::List(item) => format!("[]{}", go_name(item)),
-        Type::Map(item) => format!("map[string]{}", go_name(item)),
+        Type::List(item) => format!("[]{}", item_name(item)),
+        Type::Map(item) => format!("map[string]{}", item_name(item)),
         // Go names types by package and type: `v1.PodSpec`.
         // Texts of JSON are lists of them only in schemas.
         Type::Raw => "v1.JSON".into(),
         Type::Message(name) => name.split('/').next_back().unwrap_or(name).to_owned(),
         _ => "string".into(),
+    }
+}
+
+/// What a list or map holds goes by its name, also where it reads itself.
+fn item_name(ty: &Type) -> String {
+    match ty {
+        Type::Quantity => "resource.Quantity".into(),
+        Type::Time => "v1.Time".into(),
+        other => go_name(other),
     }
 }
 
