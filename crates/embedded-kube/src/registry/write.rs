@@ -101,10 +101,6 @@ impl Registry {
             let said =
                 admission::check(&request, Objects { new: Some(&object), old: None }, answers).map_err(|status| status.warned(&notes))?;
             let notes: Vec<String> = notes.into_iter().chain(said).collect();
-            // A template that had no labels shares those that it got only when the object is read again.
-            if object.labels().is_empty() {
-                strategy::share_labels(resource, &mut object);
-            }
             match self.commit_new(resource, object, options.dry_run) {
                 Err(status) if status.is_already_exists() && attempt < 7 && generates => {}
                 Err(status) => return Err(status.warned(&notes)),

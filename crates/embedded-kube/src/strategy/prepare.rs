@@ -10,9 +10,14 @@ use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
 
-/// Fills in the status that a kind has from the beginning; whether there was something to do.
+/// Fills in what is missing whenever an object is read: the status that a kind has from the beginning, the labels that a Job shares with
+/// its pods. Whether there was something to do.
 pub fn complete(resource: &Resource, object: &mut Object) -> bool {
     let first_phase = match resource.table.as_str() {
+        "batch/jobs" if object.labels().is_empty() => {
+            share_labels(resource, object);
+            return !object.labels().is_empty();
+        }
         "/persistentvolumes" | "/persistentvolumeclaims" => "Pending",
         "/namespaces" => "Active",
         _ => return false,
