@@ -277,16 +277,16 @@ impl Registry {
     ) -> Result<Written, Status> {
         // Applied as it was sent: fields that Go would leave out are owned all the same.
         let new = self.apply_to(resource, None, config, Part::Main, options)?;
-        if !config.uid().is_empty() {
-            let why = format!("uid mismatch: the provided object specified uid {}, and no existing object was found", config.uid());
-            return Err(Status::conflict(&resource.group, &resource.resource, at.1, &why));
-        }
         let mut object = new.clone();
         meta::check_type(resource, &mut object)?;
         let reading = WriteOptions { from_tree: true, ..options.clone() };
         let how = Patch::Apply(config.clone());
         let mut warnings = strategy::read_fields(resource, &mut object, &reading)
             .map_err(|why| patches::unreadable(&resource.gvk(), resource.custom.is_none(), &how, &new, &new, &why))?;
+        if !config.uid().is_empty() {
+            let why = format!("uid mismatch: the provided object specified uid {}, and no existing object was found", config.uid());
+            return Err(Status::conflict(&resource.group, &resource.resource, at.1, &why).warned(&warnings));
+        }
         meta::check_namespace(resource, at.0, &mut object)
             .and_then(|()| meta::check_name(at.1, config))
             .map_err(|status| status.warned(&warnings))?;
