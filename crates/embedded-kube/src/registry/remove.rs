@@ -121,14 +121,11 @@ fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: 
         crate::strategy::mark_definition_deleted(object, &now);
         return;
     }
-    if resource.table == "/events" {
-        // Nobody depends on them, so that nobody is waited for.
-        mark_time(registry, resource, object, options);
-        return;
-    }
+    // Nobody depends on events, so that nobody is waited for.
+    let propagation = if resource.table == "/events" { Some(Propagation::Background) } else { options.propagation };
     let mut finalizers = object.finalizers();
-    finalizers.retain(|f| !matches!((f.as_str(), options.propagation), (FOREGROUND | ORPHAN, Some(_))));
-    match options.propagation.unwrap_or_else(|| default_propagation(resource, &finalizers)) {
+    finalizers.retain(|f| !matches!((f.as_str(), propagation), (FOREGROUND | ORPHAN, Some(_))));
+    match propagation.unwrap_or_else(|| default_propagation(resource, &finalizers)) {
         Propagation::Foreground => push_once(&mut finalizers, FOREGROUND),
         Propagation::Orphan => push_once(&mut finalizers, ORPHAN),
         Propagation::Background => {}
