@@ -204,7 +204,7 @@ pub fn zero(of: &'static Struct) -> Map<String, Value> {
             Type::Message(name) if !field.pointer => {
                 map.insert(field.name.to_owned(), find(name).map(zero).unwrap_or_default().into());
             }
-            Type::Time | Type::MicroTime if !field.pointer => {
+            Type::Time | Type::MicroTime | Type::Raw if !field.pointer => {
                 map.insert(field.name.to_owned(), Value::Null);
             }
             _ if field.omit_empty => {}

@@ -231,7 +231,7 @@ pub async fn delete(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let deleted = deleted.map_err(|status| status.warned(orphans.as_slice()))?;
     call.registry().durable(deleted.revision).await?;
     let warnings: Vec<String> = deleted.warnings.iter().cloned().chain(orphans).collect();
-    if !deleted.removed || returns_object(call) {
+    if !deleted.removed || deleted.hollow || returns_object(call) {
         // Only who asks in the old way is told that it is not over.
         let old_way = match &body {
             Some(body) => body["orphanDependents"] == false,

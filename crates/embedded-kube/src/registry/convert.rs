@@ -7,9 +7,11 @@
 use super::autoscaler;
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::gotypes;
+use crate::strategy::TEMPLATE_GENERATION;
 use crate::structural::{Node, shape};
 use serde_json::Value;
 use tiphys_apimachinery::Object;
+use tiphys_apimachinery::object::map_entry;
 
 /// Makes an object of the resource's version one of its storage version. If it gets defaults then, which a real server's store would
 /// not hold, gives the object without them.
@@ -45,6 +47,23 @@ pub fn as_stored(resource: &Resource, object: &mut Object) -> Option<Object> {
         gotypes::forget_empty(&mut object.0, of);
     }
     bare
+}
+
+/// An object with nothing in it, as Go writes that of a built-in kind.
+pub fn hollow(resource: &Resource) -> Object {
+    let of = gotypes::of(&resource.gvk()).filter(|_| resource.custom.is_none());
+    let mut object = Object(of.map(gotypes::zero).unwrap_or_default());
+    object.0.insert("apiVersion".into(), resource.api_version().into());
+    object.0.insert("kind".into(), resource.kind.clone().into());
+    match resource.table.as_str() {
+        // These are always there inside, and so they are written.
+        "apps/deployments" | "apps/replicasets" | "apps/statefulsets" => {
+            map_entry(&mut object.0, "spec").insert("replicas".into(), 0.into());
+        }
+        "apps/daemonsets" => object.set_annotation(TEMPLATE_GENERATION, "0"),
+        _ => {}
+    }
+    object
 }
 
 /// Makes a stored object one of the resource's version, by the schemas as they are now.

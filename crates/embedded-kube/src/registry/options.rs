@@ -176,5 +176,7 @@ pub struct Deleted {
     pub stored: Arc<Stored>,
     pub revision: u64,
     pub removed: bool,
+    /// Removed only for show, and with finalizers: the answer is the object, and in that is nothing.
+    pub hollow: bool,
     pub warnings: Vec<String>,
 }

@@ -1,7 +1,7 @@
 //! Delete: at once, or by marking and leaving the rest to finalizers, dependents and grace periods.
 
 use super::options::{DeleteOptions, Deleted, Propagation};
-use super::{Registry, Stored, meta};
+use super::{Registry, Stored, convert, meta};
 use crate::catalog::Resource;
 use crate::status::Status;
 use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
@@ -25,7 +25,7 @@ impl Registry {
             let warnings = self.admit_delete(&resource, &old, options)?;
             let is_namespace = resource.is("", "namespaces");
             if is_namespace && old.deletion_timestamp().is_some() && meta::holds_content(&old) {
-                return Ok(Deleted { object: old, stored: current, revision: 0, removed: false, warnings });
+                return Ok(Deleted { object: old, stored: current, revision: 0, removed: false, hollow: false, warnings });
             }
             let mut new = (*old).clone();
             mark(self, &resource, &mut new, options);
@@ -49,10 +49,14 @@ impl Registry {
                 drop(state);
                 let (object, revision) = (Arc::new(new), current.meta.revision);
                 let stored = Arc::new(Stored::new(&object, revision));
-                return Ok(Deleted { object, stored, revision: 0, removed, warnings });
+                return Ok(Deleted { object, stored, revision: 0, removed, hollow: false, warnings });
+            }
+            if options.dry_run && !old.finalizers().is_empty() {
+                drop(state);
+                return Ok(hollow(&resource, warnings));
             }
             if options.dry_run || (!removed && new == *old && current.is_as_bare(bare.as_ref())) {
-                return Ok(Deleted { object: old, stored: current, revision: 0, removed, warnings });
+                return Ok(Deleted { object: old, stored: current, revision: 0, removed, hollow: false, warnings });
             }
             let (object, stored) = if removed {
                 // An object that goes at once is reported as it was.
@@ -65,7 +69,7 @@ impl Registry {
             };
             drop(state);
             self.after_write(&storage, &object, removed);
-            return Ok(Deleted { object, revision: stored.meta.revision, stored, removed, warnings });
+            return Ok(Deleted { object, revision: stored.meta.revision, stored, removed, hollow: false, warnings });
         }
     }
 }
@@ -107,6 +111,12 @@ pub fn check_preconditions(resource: &Resource, object: &Object, options: &Delet
         return refused("ResourceVersion", version, object.resource_version(), "modified");
     }
     Ok(())
+}
+
+/// What seems to go with its last finalizers is not read again for the answer, in which there is nothing.
+fn hollow(resource: &Resource, warnings: Vec<String>) -> Deleted {
+    let object = Arc::new(convert::hollow(resource));
+    Deleted { stored: Arc::new(Stored::new(&object, 0)), object, revision: 0, removed: true, hollow: true, warnings }
 }
 
 fn is_graceful(resource: &Resource) -> bool {
