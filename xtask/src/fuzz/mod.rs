@@ -75,10 +75,10 @@ fn work(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
     let end = Instant::now() + Duration::from_secs(args.seconds);
     let mut out = std::io::stdout();
     std::panic::set_hook(Box::new(|_| {}));
-    let mut slowest = Duration::ZERO;
+    let mut slowest = (Duration::ZERO, 0);
     for index in 0.. {
         if Instant::now() > end {
-            writeln!(out, "done {index} {} {}", peak_memory(), slowest.as_millis())?;
+            writeln!(out, "done {index} {} {} {}", peak_memory(), slowest.0.as_millis(), slowest.1)?;
             return Ok(());
         }
         // The watcher must know which input it was when this process is killed.
@@ -86,7 +86,7 @@ fn work(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
         let input = mutate::input(target.seeds, args.seed, index);
         let began = Instant::now();
         let verdict = std::panic::catch_unwind(|| (target.run)(&input)).unwrap_or_else(|_| Err("panicked".into()));
-        slowest = slowest.max(began.elapsed());
+        slowest = slowest.max((began.elapsed(), index));
         if let Err(why) = verdict {
             writeln!(out, "fail {index} {}", why.replace('\n', " "))?;
             return Ok(());
@@ -151,8 +151,10 @@ fn watch(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
 }
 
 fn figures(rest: Option<&str>) -> String {
-    let (memory, slowest) = rest.and_then(|r| r.split_once(' ')).unwrap_or(("0", "0"));
-    format!("at most {} MiB, slowest {slowest} ms", memory.parse::<u64>().unwrap_or(0) / 1024)
+    let mut words = rest.unwrap_or_default().split(' ');
+    let mut next = || words.next().unwrap_or("0");
+    let (memory, slowest, which) = (next().parse::<u64>().unwrap_or(0), next(), next());
+    format!("at most {} MiB, slowest {slowest} ms (input {which})", memory / 1024)
 }
 
 /// The shell sets the limit, which needs no unsafe code.
