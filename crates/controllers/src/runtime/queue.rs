@@ -14,7 +14,7 @@ use tokio::{sync::Notify, time::Instant};
 
 /// How long the first of many wait for each other, and how long those of a stream that does not end.
 const FIRST_WINDOW: Duration = Duration::from_millis(50);
-const LAST_WINDOW: Duration = Duration::from_millis(500);
+const LAST_WINDOW: Duration = Duration::from_millis(200);
 /// So many in one window are a stream.
 const MANY: usize = 2;
 
