@@ -235,6 +235,16 @@ impl Object {
     }
 }
 
+/// Whether there is a null anywhere in it.
+pub fn holds_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.iter().any(holds_null),
+        Value::Object(map) => map.values().any(holds_null),
+        _ => false,
+    }
+}
+
 /// The map under `key`, made when absent, or when what is there is not a map.
 pub fn map_entry<'a>(parent: &'a mut Map<String, Value>, key: &str) -> &'a mut Map<String, Value> {
     let slot = parent.entry(key).or_insert_with(|| Value::Object(Map::new()));

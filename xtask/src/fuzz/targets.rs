@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tiphys_apimachinery::{
     Gvk, Object,
+    object::holds_null,
     patch::{
         apply::{self, ApplyOptions, fieldset::FieldSet},
         json, json_merge, last_applied, migrate, strategic, three_way,
@@ -60,15 +61,6 @@ fn run_json(input: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn has_null(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(list) => list.iter().any(has_null),
-        Value::Object(map) => map.values().any(has_null),
-        _ => false,
-    }
-}
-
 /// `[document, JSON patch, merge patch]`
 fn run_json_patch(input: &[u8]) -> Result<(), String> {
     let Some([doc, operations, merge]) = parts(input) else { return Ok(()) };
@@ -79,8 +71,8 @@ fn run_json_patch(input: &[u8]) -> Result<(), String> {
     {
         // The reference keeps nulls in a list that replaces a map, and drops them from one that replaces a list.
         let again = || json_merge::apply(&merged, &merge) == Ok(merged.clone());
-        holds(has_null(&merge) || again(), "a merge patch changes nothing the second time")?;
-        if let (false, Ok(patch)) = (has_null(&merged), json_merge::create_two_way(&doc, &merged)) {
+        holds(holds_null(&merge) || again(), "a merge patch changes nothing the second time")?;
+        if let (false, Ok(patch)) = (holds_null(&merged), json_merge::create_two_way(&doc, &merged)) {
             holds(json_merge::apply(&doc, &patch) == Ok(merged), "the patch makes what it was made from")?;
         }
     }

@@ -11,7 +11,7 @@ use crate::strategy::TEMPLATE_GENERATION;
 use crate::structural::{Node, shape};
 use serde_json::Value;
 use tiphys_apimachinery::Object;
-use tiphys_apimachinery::object::map_entry;
+use tiphys_apimachinery::object::{holds_null, map_entry};
 
 /// Makes an object of the resource's version one of its storage version. If it gets defaults then, which a real server's store would
 /// not hold, gives the object without them.
@@ -138,14 +138,6 @@ pub fn is_nothing(value: &Value) -> bool {
         Value::Array(list) => list.is_empty(),
         Value::Object(map) => map.is_empty(),
         _ => false,
-    }
-}
-
-fn holds_null(value: &Value) -> bool {
-    match value {
-        Value::Array(list) => list.iter().any(holds_null),
-        Value::Object(map) => map.values().any(holds_null),
-        other => other.is_null(),
     }
 }
 

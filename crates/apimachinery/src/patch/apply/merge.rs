@@ -5,6 +5,7 @@ use super::{
     path::PathElement,
     types::{Form, Ty},
 };
+use crate::object::holds_null;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -180,14 +181,5 @@ fn drop_new_nulls(map: &mut Map<String, Value>, origins: &[&Map<String, Value>])
             }
             _ => {}
         }
-    }
-}
-
-fn holds_null(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(list) => list.iter().any(holds_null),
-        Value::Object(map) => map.values().any(holds_null),
-        _ => false,
     }
 }
