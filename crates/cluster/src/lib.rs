@@ -16,6 +16,7 @@ pub mod leases;
 pub mod records;
 pub mod request;
 pub mod scripts;
+pub mod taps;
 pub mod traffic;
 pub mod watch;
 

@@ -7,6 +7,7 @@ use crate::{
     connect::Cluster,
     error::{ApiError, Error},
     request::{Call, backoff, open, push_query},
+    taps::{Heard, Listener, Tap},
 };
 use bytes::{Buf, BytesMut};
 use futures::StreamExt;
@@ -17,7 +18,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt, io::BufRead, sync::Arc, time::Duration};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 
 /// Objects in a page of a list.
@@ -27,14 +28,14 @@ const MAX_EVENT: usize = 16 << 20;
 const FIRST_BACKOFF: Duration = Duration::from_millis(250);
 
 /// What to follow.
-#[derive(Clone)]
 pub struct Target {
     /// The collection's path, such as `/api/v1/pods`.
     pub path: String,
-    pub label_selector: String,
     pub field_selector: String,
     /// How many lists may run at once, shared between the kinds of a cluster.
     pub lists: Arc<Semaphore>,
+    /// Who else is told what is heard.
+    pub tap: Option<Tap>,
 }
 
 /// What an event did.
@@ -68,19 +69,58 @@ pub async fn follow(cluster: Cluster, target: Target, mut sink: impl Sink, cance
     }
 }
 
+/// Follows until cancelled, as long as there is another watch of the same by what that one hears.
+pub async fn listen(cluster: Cluster, target: Target, mut listener: Listener, mut sink: impl Sink, cancel: CancellationToken) {
+    tokio::select! {
+        () = cancel.cancelled() => {}
+        () = async {
+            hear_all(&cluster, &target, &mut listener, &mut sink).await;
+            follow_for_ever(&cluster, &target, &mut sink).await;
+        } => {}
+    }
+}
+
+/// Until there is nothing to listen to any more.
+async fn hear_all(cluster: &Cluster, target: &Target, listener: &mut Listener, sink: &mut impl Sink) {
+    loop {
+        let told = listener.position();
+        let listed = list_at_last(cluster, target, sink).await;
+        if listed.parse::<u64>().is_ok_and(|listed| listed < told) {
+            // A server that lags behind the one that the watch is of.
+            tokio::time::sleep(backoff(FIRST_BACKOFF, 0)).await;
+            continue;
+        }
+        loop {
+            match listener.heard.recv().await {
+                Ok(Heard::Event(kind, object)) => sink.event(kind, &object),
+                Ok(Heard::Anew) | Err(broadcast::error::RecvError::Lagged(_)) => break,
+                Err(broadcast::error::RecvError::Closed) => return,
+            }
+        }
+    }
+}
+
 async fn follow_for_ever(cluster: &Cluster, target: &Target, sink: &mut impl Sink) {
+    loop {
+        let mut position = list_at_last(cluster, target, sink).await;
+        if let Some(tap) = &target.tap {
+            tap.anew(&position);
+        }
+        let why = watch_from(cluster, target, sink, &mut position).await;
+        tracing::debug!(path = %target.path, reason = %why, "listing again");
+        if !why.is_gone() {
+            sink.failed(&why);
+        }
+        tokio::time::sleep(backoff(FIRST_BACKOFF, 0)).await;
+    }
+}
+
+/// Lists until it works; the answer is the resourceVersion to watch from.
+async fn list_at_last(cluster: &Cluster, target: &Target, sink: &mut impl Sink) -> String {
     let mut failures = 0;
     loop {
         match list(cluster, target, sink).await {
-            Ok(mut position) => {
-                failures = 0;
-                let why = watch_from(cluster, target, sink, &mut position).await;
-                tracing::debug!(path = %target.path, reason = %why, "listing again");
-                if !why.is_gone() {
-                    sink.failed(&why);
-                }
-                tokio::time::sleep(backoff(FIRST_BACKOFF, 0)).await;
-            }
+            Ok(position) => return position,
             Err(error) => {
                 sink.failed(&error);
                 failures += 1;
@@ -115,7 +155,6 @@ async fn list(cluster: &Cluster, target: &Target, sink: &mut impl Sink) -> Resul
     let mut next = String::new();
     loop {
         let call = Call::get(&target.path)
-            .query("labelSelector", &target.label_selector)
             .query("fieldSelector", &target.field_selector)
             .query("limit", PAGE)
             .query("continue", &next)
@@ -223,10 +262,7 @@ async fn watch(cluster: &Cluster, target: &Target, sink: &mut impl Sink, positio
     let lane = cluster.lane()?;
     // Not all at once after five minutes.
     let seconds: u64 = rand::random_range(290..580);
-    let mut call = Call::get(&target.path)
-        .query("labelSelector", &target.label_selector)
-        .query("fieldSelector", &target.field_selector)
-        .query("resourceVersion", position);
+    let mut call = Call::get(&target.path).query("fieldSelector", &target.field_selector).query("resourceVersion", position);
     push_query(&mut call.query, "watch", "true");
     push_query(&mut call.query, "allowWatchBookmarks", "true");
     push_query(&mut call.query, "timeoutSeconds", &seconds.to_string());
@@ -244,7 +280,7 @@ async fn watch(cluster: &Cluster, target: &Target, sink: &mut impl Sink, positio
         buffer.extend_from_slice(&chunk);
         while let Some(length) = line(&buffer[searched..]) {
             let end = searched + length;
-            deliver(&buffer[..end], sink, position, &what)?;
+            deliver(&buffer[..end], (sink, target.tap.as_ref()), position, &what)?;
             buffer.advance(end);
             searched = 0;
         }
@@ -262,7 +298,7 @@ fn line(mut text: &[u8]) -> Option<usize> {
     whole[..length].ends_with(b"\n").then_some(length)
 }
 
-fn deliver(line: &[u8], sink: &mut impl Sink, position: &mut String, what: &str) -> Result<(), Error> {
+fn deliver(line: &[u8], (sink, tap): (&mut impl Sink, Option<&Tap>), position: &mut String, what: &str) -> Result<(), Error> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(());
     }
@@ -278,10 +314,14 @@ fn deliver(line: &[u8], sink: &mut impl Sink, position: &mut String, what: &str)
         }
         other => return Err(Error::decode(what, format!("unknown event type {other:?}"))),
     };
+    let version = version(event.object);
     if let Some(kind) = kind {
         sink.event(kind, event.object);
+        if let Some(tap) = tap {
+            tap.event(kind, event.object, version.as_deref().unwrap_or_default());
+        }
     }
-    if let Some(version) = version(event.object) {
+    if let Some(version) = version {
         position.clear();
         position.push_str(&version);
         sink.position(position);

@@ -25,20 +25,47 @@ const BATCH: usize = 64;
 /// Seconds, as Argo CD has them; the first ones are for what is faster than it.
 const PROCESSING: &[f64] = &[0.000_01, 0.000_1, 0.001, 0.01, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0];
 
+/// The namespaces whose objects one watch of a kind is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    All,
+    In(String),
+    AllBut(Vec<String>),
+}
+
+impl Scope {
+    pub fn has(&self, namespace: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::In(own) => own == namespace,
+            Self::AllBut(others) => !others.iter().any(|other| other == namespace),
+        }
+    }
+
+    /// For the path of a collection: empty is every namespace.
+    pub fn namespace(&self) -> &str {
+        if let Self::In(namespace) = self { namespace } else { "" }
+    }
+
+    pub fn field_selector(&self) -> String {
+        let Self::AllBut(others) = self else { return String::new() };
+        others.iter().map(|namespace| format!("metadata.namespace!={namespace}")).collect::<Vec<_>>().join(",")
+    }
+}
+
 pub(super) struct Feed {
     /// Weak: a cache nobody holds must be free to go.
     shared: Weak<Shared>,
     kind: Arc<Kind>,
     slot: KindId,
-    /// Empty: every namespace.
-    namespace: String,
+    scope: Scope,
     listed: HashSet<Uid>,
     reported: bool,
 }
 
 impl Feed {
-    pub fn new(shared: &Arc<Shared>, kind: Arc<Kind>, slot: KindId, namespace: String) -> Self {
-        Self { shared: Arc::downgrade(shared), kind, slot, namespace, listed: HashSet::new(), reported: false }
+    pub fn new(shared: &Arc<Shared>, kind: Arc<Kind>, slot: KindId, scope: Scope) -> Self {
+        Self { shared: Arc::downgrade(shared), kind, slot, scope, listed: HashSet::new(), reported: false }
     }
 
     fn parse(&self, shared: &Shared, raw: &RawValue) -> Option<Parsed> {
@@ -90,8 +117,7 @@ impl Sink for Feed {
         let Some(shared) = self.shared.upgrade() else { return };
         let version = resource_version.parse().unwrap_or(0);
         let mut store = shared.write();
-        let namespace = if self.namespace.is_empty() { None } else { store.name_id(&self.namespace) };
-        let effects = store.retain_listed(self.slot, namespace, &self.listed, version);
+        let effects = store.retain_listed(self.slot, &self.scope, &self.listed, version);
         let slot = store.slot_mut(self.slot);
         (slot.listed, slot.error) = (true, None);
         slot.position = slot.position.max(version);
@@ -120,8 +146,8 @@ impl Sink for Feed {
 
     fn position(&mut self, resource_version: &str) {
         let (Some(shared), Ok(version)) = (self.shared.upgrade(), resource_version.parse::<u64>()) else { return };
-        // With one watch a namespace there is no position of the whole kind.
-        if self.namespace.is_empty() {
+        // With several watches there is no position of the whole kind.
+        if self.scope == Scope::All {
             let mut store = shared.write();
             let slot = store.slot_mut(self.slot);
             slot.position = slot.position.max(version);

@@ -2,10 +2,13 @@
 //!
 //! Main function: [`keep`]. New CRDs and API services make it ask discovery again, and so does what failed.
 
-use super::{Shared, feed::Feed};
+use super::{
+    Shared,
+    feed::{Feed, Scope},
+};
 use crate::{
     discovery::Kind,
-    watch::{Target, follow},
+    watch::{Target, follow, listen},
 };
 use hashbrown::HashMap;
 use std::{
@@ -82,19 +85,37 @@ impl Keeper {
 
 fn start(shared: &Arc<Shared>, kind: &Arc<Kind>, cancel: &CancellationToken) {
     let slot = shared.write().slot_for(kind);
-    let everywhere = vec![String::new()];
-    let namespaces = if kind.namespaced && !shared.options.namespaces.is_empty() { &shared.options.namespaces } else { &everywhere };
-    shared.pending.send_modify(|n| *n += namespaces.len());
-    for namespace in namespaces {
+    let cluster = shared.discovery.cluster();
+    let scopes = scopes(shared, kind);
+    shared.pending.send_modify(|n| *n += scopes.len());
+    for scope in scopes {
         let target = Target {
-            path: kind.collection_path(namespace),
-            label_selector: String::new(),
-            field_selector: String::new(),
+            path: kind.collection_path(scope.namespace()),
+            field_selector: scope.field_selector(),
             lists: shared.lists.clone(),
+            tap: None,
         };
-        let feed = Feed::new(shared, kind.clone(), slot, namespace.clone());
-        tokio::spawn(follow(shared.discovery.cluster().clone(), target, feed, cancel.clone()));
+        let is_whole = !matches!(scope, Scope::AllBut(_));
+        let listener = is_whole.then(|| cluster.taps().listen(&kind.collection_path(""), scope.namespace())).flatten();
+        let feed = Feed::new(shared, kind.clone(), slot, scope);
+        match listener {
+            Some(listener) => tokio::spawn(listen(cluster.clone(), target, listener, feed, cancel.clone())),
+            None => tokio::spawn(follow(cluster.clone(), target, feed, cancel.clone())),
+        };
     }
+}
+
+/// One for each watch of a kind: where there is a watch in this process already, that one is listened to.
+fn scopes(shared: &Shared, kind: &Kind) -> Vec<Scope> {
+    let only = &shared.options.namespaces;
+    if kind.namespaced && !only.is_empty() {
+        return only.iter().cloned().map(Scope::In).collect();
+    }
+    let watched = shared.discovery.cluster().taps().namespaces(&kind.collection_path(""));
+    if watched.iter().all(|namespace| !namespace.is_empty()) && !watched.is_empty() {
+        return watched.iter().cloned().map(Scope::In).chain([Scope::AllBut(watched.clone())]).collect();
+    }
+    vec![Scope::All]
 }
 
 /// Runs until cancelled or until nobody holds the cache.

@@ -3,6 +3,7 @@
 //! Main type: [`Store`]. An event costs what it touches. The store never goes backwards: older news about an object is dropped.
 
 use super::{
+    feed::Scope,
     parse::Parsed,
     record::{Details, Entry, KindId, NameId, Uid},
 };
@@ -392,12 +393,9 @@ impl Store {
     }
 
     /// Removes what a complete list at `version` did not have; newer objects stay.
-    pub fn retain_listed(&mut self, kind: KindId, namespace: Option<NameId>, listed: &HashSet<Uid>, version: u64) -> Vec<Effect> {
+    pub fn retain_listed(&mut self, kind: KindId, scope: &Scope, listed: &HashSet<Uid>, version: u64) -> Vec<Effect> {
         let gone = |e: &Entry| {
-            e.kind == kind
-                && namespace.is_none_or(|n| e.namespace == n)
-                && !listed.contains(&e.uid)
-                && (version == 0 || e.version <= version)
+            e.kind == kind && scope.has(self.names.text(e.namespace)) && !listed.contains(&e.uid) && (version == 0 || e.version <= version)
         };
         let ids: Vec<u32> = (0u32..).zip(&self.entries).filter(|(_, e)| e.as_ref().is_some_and(gone)).map(|(id, _)| id).collect();
         ids.into_iter().map(|id| self.remove_with_effect(id, version)).collect()
@@ -405,7 +403,7 @@ impl Store {
 
     /// Forgets a kind that is no longer followed.
     pub fn drop_kind(&mut self, kind: KindId) -> Vec<Effect> {
-        let effects = self.retain_listed(kind, None, &HashSet::new(), 0);
+        let effects = self.retain_listed(kind, &Scope::All, &HashSet::new(), 0);
         self.slot_mut(kind).listed = false;
         effects
     }

@@ -1,10 +1,12 @@
 //! What an update of an object means to Applications.
 
 use super::{
+    feed::Scope,
     parse,
     store::{News, Store},
 };
 use crate::discovery::Kind;
+use hashbrown::HashSet;
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_apimachinery::Gvk;
 use tiphys_engine::{
@@ -82,4 +84,15 @@ fn fact_77_what_belongs_to_nobody_wakes_those_who_monitor_its_namespace() {
     store.monitor("other", Some("prod"));
     store.monitor("other", None);
     assert_eq!(woken(&mut store, &config_map, &Customizations::default(), &states[..2]), ["", ""]);
+}
+
+#[test]
+fn a_list_of_one_namespace_says_nothing_of_others() {
+    let (mut store, config_map) = (Store::default(), kind("", "ConfigMap"));
+    woken(&mut store, &config_map, &Customizations::default(), &[r#"{"data":{}}"#]);
+    let slot = store.slot_for(&config_map);
+    let mut gone = |scope: Scope| store.retain_listed(slot, &scope, &HashSet::new(), 9).len();
+    assert_eq!(gone(Scope::In("never-seen".into())), 0);
+    assert_eq!(gone(Scope::AllBut(vec!["prod".into()])), 0);
+    assert_eq!(gone(Scope::In("prod".into())), 1);
 }

@@ -18,6 +18,7 @@ pub use secret::{ClusterSecret, Credentials};
 use crate::{
     error::Error,
     request::{Call, Http},
+    taps::Taps,
     traffic::Traffic,
 };
 use http::{Request, Response};
@@ -106,6 +107,7 @@ struct Inner {
     version: Version,
     default_namespace: String,
     lanes: Lanes,
+    taps: Taps,
 }
 
 /// Connections that carry watches.
@@ -158,7 +160,7 @@ impl Cluster {
         let default_namespace = client.default_namespace.clone();
         let http = Http::new(client, concurrency, Traffic::of(&server));
         let version = check(&http, &server, &origin, timeout).await?;
-        Ok(Self { inner: Arc::new(Inner { http, server, version, default_namespace, lanes }) })
+        Ok(Self { inner: Arc::new(Inner { http, server, version, default_namespace, lanes, taps: Taps::default() }) })
     }
 
     /// Connects to a server in this process. `server` is the name it is known by, such as [`IN_CLUSTER_SERVER`].
@@ -193,6 +195,11 @@ impl Cluster {
 
     pub fn http(&self) -> &Http {
         &self.inner.http
+    }
+
+    /// The watches on this connection that others may listen to.
+    pub fn taps(&self) -> &Taps {
+        &self.inner.taps
     }
 
     /// Asks for the version again: is the cluster there now?

@@ -112,10 +112,10 @@ impl Records {
     pub fn start(cluster: Cluster, options: RecordsOptions) -> Self {
         let here = vec![options.namespace.clone()];
         let applications =
-            Store::start(cluster.clone(), kind(constants::GROUP, constants::VERSION, "Application", "applications"), &here, "");
-        let projects = Store::start(cluster.clone(), kind(constants::GROUP, constants::VERSION, "AppProject", "appprojects"), &here, "");
-        let config_maps = Store::start(cluster.clone(), kind("", "v1", "ConfigMap", "configmaps"), &here, "");
-        let secrets = Store::start(cluster.clone(), kind("", "v1", "Secret", "secrets"), &here, "");
+            Store::start(cluster.clone(), kind(constants::GROUP, constants::VERSION, "Application", "applications"), &here, true);
+        let projects = Store::start(cluster.clone(), kind(constants::GROUP, constants::VERSION, "AppProject", "appprojects"), &here, false);
+        let config_maps = Store::start(cluster.clone(), kind("", "v1", "ConfigMap", "configmaps"), &here, false);
+        let secrets = Store::start(cluster.clone(), kind("", "v1", "Secret", "secrets"), &here, false);
         let settings = settings::follow(&config_maps, &secrets);
         let stop = CancellationToken::new();
         let permitted = permit(&options, &applications, &settings, stop.clone());

@@ -49,7 +49,8 @@ pub(super) type Admits = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 pub(super) struct Shared<T> {
     cluster: Cluster,
     pub kind: Kind,
-    label_selector: String,
+    /// Others may listen to the watches.
+    is_tapped: bool,
     pub records: RwLock<Records<T>>,
     changes: broadcast::Sender<Arc<RecordChange<T>>>,
     /// Collections not listed yet, and why the last list failed.
@@ -72,12 +73,13 @@ pub(super) struct State {
 }
 
 impl<T: Readable> Store<T> {
-    /// Starts following the kind in these namespaces (none: all of them). Must be called inside a tokio runtime.
-    pub fn start(cluster: Cluster, kind: Kind, namespaces: &[String], label_selector: &str) -> Self {
+    /// Starts following the kind in these namespaces (none: all of them), and lets others listen if `is_tapped`. Must be called inside a
+    /// tokio runtime.
+    pub fn start(cluster: Cluster, kind: Kind, namespaces: &[String], is_tapped: bool) -> Self {
         let all: Admits = Arc::new(|_| true);
         let shared = Arc::new(Shared {
             kind,
-            label_selector: label_selector.to_owned(),
+            is_tapped,
             records: RwLock::new(Records { all: BTreeMap::new(), position: 0, admits: all.clone() }),
             changes: broadcast::Sender::new(FEED_LENGTH),
             state: watch::Sender::new(State::default()),
@@ -105,9 +107,9 @@ impl<T: Readable> Store<T> {
         for namespace in namespaces {
             let target = Target {
                 path: shared.kind.collection_path(namespace),
-                label_selector: shared.label_selector.clone(),
                 field_selector: String::new(),
                 lists: lists.clone(),
+                tap: shared.is_tapped.then(|| shared.cluster.taps().tap(&shared.kind.collection_path(""), namespace)),
             };
             let feed = Feed {
                 shared: Arc::downgrade(shared),

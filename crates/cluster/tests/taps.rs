@@ -1,0 +1,139 @@
+//! Objects that one watch in this process hears of are not watched a second time, on an embedded API server.
+
+use http::Request;
+use kube::client::Body;
+use serde_json::{Value, json};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tiphys_apimachinery::ResourceKey;
+use tiphys_cluster::{
+    CacheOptions, Cluster, Discovery, LiveCache, Records, RecordsOptions,
+    request::{Call, JSON, MERGE_PATCH},
+};
+use tiphys_embedded_kube::{EmbeddedKube, Options};
+use tiphys_gocompat::yaml;
+use tokio::time::{Instant, sleep};
+use tower::Service;
+
+const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+const MAPS: &str = "/api/v1/namespaces/argocd/configmaps";
+const PATIENCE: Duration = Duration::from_secs(30);
+const CRDS: [&str; 2] =
+    [include_str!("../../../deploy/crds/application-crd.yaml"), include_str!("../../../deploy/crds/appproject-crd.yaml")];
+
+/// A server, a connection to it, and the watches that were asked for.
+struct Ground {
+    _kube: EmbeddedKube,
+    own: Cluster,
+    watches: Arc<Mutex<Vec<String>>>,
+}
+
+impl Ground {
+    async fn new() -> Self {
+        let kube = EmbeddedKube::start(Options::default()).await.expect("it starts");
+        let (router, watches) = (kube.router(), Arc::new(Mutex::new(Vec::new())));
+        let seen = watches.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let uri = request.uri().to_string();
+            if uri.contains("watch=true") {
+                seen.lock().expect("no test panics while holding it").push(uri);
+            }
+            let mut router = router.clone();
+            async move { router.call(request).await }
+        });
+        let own = Cluster::connect_in_process(service, "https://kubernetes.default.svc").await.expect("it answers");
+        let ground = Self { _kube: kube, own, watches };
+        for text in CRDS {
+            let crd = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins).expect("our own file");
+            ground.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).await;
+        }
+        for name in ["argocd", "team"] {
+            ground.create("/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
+        }
+        let metadata = json!({"name": "argocd-cm", "labels": {"app.kubernetes.io/part-of": "argocd"}});
+        ground.create(MAPS, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})).await;
+        ground
+    }
+
+    async fn create(&self, path: &str, object: &Value) {
+        let call = Call::new(http::Method::POST, path).with_body(JSON, object.to_string());
+        self.own.http().send(&call).await.expect("created");
+    }
+
+    async fn application(&self, namespace: &str, name: &str) {
+        let spec = json!({"project": "default", "destination": {}, "source": {"repoURL": "https://git.example.com/a"}});
+        let object = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name, "namespace": namespace}, "spec": spec});
+        self.create(&APPLICATIONS.replace("argocd", namespace), &object).await;
+    }
+
+    async fn cache(&self) -> LiveCache {
+        let cache = LiveCache::start(Discovery::new(self.own.clone()).await.expect("discovery"), CacheOptions::default());
+        cache.wait_ready().await;
+        cache
+    }
+
+    fn watches_of(&self, resource: &str) -> usize {
+        self.watches.lock().expect("no test panics while holding it").iter().filter(|uri| uri.contains(resource)).count()
+    }
+}
+
+fn application(namespace: &str, name: &str) -> ResourceKey {
+    ResourceKey::new("argoproj.io", "Application", namespace, name)
+}
+
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn applications_are_watched_once() {
+    let ground = Ground::new().await;
+    ground.application("argocd", "before").await;
+    let records = Records::start(ground.own.clone(), RecordsOptions::new("argocd"));
+    records.wait_ready().await.expect("the records can be read");
+    let cache = ground.cache().await;
+    assert!(cache.get(&application("argocd", "before")).is_some());
+    ground.application("argocd", "own").await;
+    ground.application("team", "other").await;
+    until("both are known", || cache.get(&application("argocd", "own")).is_some() && cache.get(&application("team", "other")).is_some())
+        .await;
+    let version = || cache.get(&application("argocd", "own")).map(|live| live.resource_version);
+    let before = version();
+    let patch = json!({"metadata": {"labels": {"a": "b"}}}).to_string();
+    let path = format!("{APPLICATIONS}/own");
+    ground.own.http().send(&Call::new(http::Method::PATCH, &path).with_body(MERGE_PATCH, patch)).await.expect("patched");
+    until("the change is known", || version() != before).await;
+    ground.own.http().send(&Call::new(http::Method::DELETE, &path)).await.expect("deleted");
+    until("the deletion is known", || cache.get(&application("argocd", "own")).is_none()).await;
+    assert_eq!(ground.watches_of("/applications?"), 2, "one of the namespace, one of the others");
+    assert_eq!(ground.watches_of("/applications?fieldSelector=metadata.namespace"), 1);
+    // Without the records the cache watches by itself.
+    drop(records);
+    until("there is a watch more", || ground.watches_of("/namespaces/argocd/applications?") == 2).await;
+    ground.application("argocd", "after").await;
+    until("it is known", || cache.get(&application("argocd", "after")).is_some()).await;
+    assert!(cache.get(&application("argocd", "before")).is_some() && cache.get(&application("team", "other")).is_some());
+}
+
+#[tokio::test]
+async fn what_was_not_told_is_listed() {
+    let ground = Ground::new().await;
+    let tap = ground.own.taps().tap("/api/v1/configmaps", "argocd");
+    let cache = ground.cache().await;
+    let named = |name: &str| ResourceKey::new("", "ConfigMap", "argocd", name);
+    assert!(cache.get(&named("argocd-cm")).is_some());
+    ground.create(MAPS, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}})).await;
+    let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}});
+    ground.create(&MAPS.replace("argocd", "team"), &other).await;
+    until("the other one is known", || cache.get(&ResourceKey::new("", "ConfigMap", "team", "new")).is_some()).await;
+    assert!(cache.get(&named("new")).is_none(), "nobody told of it");
+    tap.anew("");
+    until("it is known", || cache.get(&named("new")).is_some()).await;
+    assert!(cache.get(&ResourceKey::new("", "ConfigMap", "team", "new")).is_some(), "the list was not of its namespace");
+}
