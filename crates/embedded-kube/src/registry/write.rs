@@ -91,6 +91,13 @@ impl Registry {
             let request = Request::new(self, resource, Operation::Create, (namespace, &name), by).of(part.word());
             let mut answers = Answers::default();
             admission::admit(&request, &mut object, None, &mut answers)?;
+            if origin != Origin::Posted {
+                // The store takes it for an update, which may have one.
+                meta::asked_revision(&object)?;
+                if !options.dry_run {
+                    object.metadata_mut().remove("resourceVersion");
+                }
+            }
             strategy::prepare_create(self, resource, &mut object, (part, options.dry_run))?;
             if shares {
                 strategy::share_labels(resource, &mut object);
@@ -156,7 +163,9 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let resource = self.resource(gvr)?;
-        let warnings = read(&resource, namespace, &mut object, options.named.as_deref(), options)?;
+        // What a Scale changes was read from the store, where a null may stand that a schema would replace.
+        let as_kept = part == Part::Scale && resource.custom.is_some();
+        let warnings = if as_kept { Vec::new() } else { read(&resource, namespace, &mut object, options.named.as_deref(), options)? };
         let mut written = self.update_read(&resource, namespace, object, part, options).map_err(|status| status.warned(&warnings))?;
         written.warnings.splice(0..0, warnings);
         Ok(written)
@@ -167,7 +176,7 @@ impl Registry {
         &self,
         resource: &Arc<Resource>,
         namespace: &str,
-        mut object: Object,
+        object: Object,
         part: Part,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
@@ -177,10 +186,6 @@ impl Registry {
                     if status.is_not_found() && matches!(part, Part::Main | Part::Status) && strategy::creates_on_update(resource) =>
                 {
                     meta::check_uid(resource, &object, "", options.dry_run)?;
-                    meta::asked_revision(&object)?;
-                    if !options.dry_run {
-                        object.metadata_mut().remove("resourceVersion");
-                    }
                     return self.create_in(resource, namespace, object, (Origin::Put, part), options);
                 }
                 other => other?,
@@ -291,11 +296,6 @@ impl Registry {
             .and_then(|()| meta::check_name(at.1, config))
             .map_err(|status| status.warned(&warnings))?;
         warnings.extend(meta::distinct_owners(&mut object));
-        meta::asked_revision(&object).map_err(|status| status.warned(&warnings))?;
-        // The store takes it for an update, which may have one.
-        if !options.dry_run {
-            object.metadata_mut().remove("resourceVersion");
-        }
         self.create_read(resource, at.0, object, options, (Origin::Applied, Part::Main, &warnings))
             .map_err(|status| status.warned(&warnings))
     }

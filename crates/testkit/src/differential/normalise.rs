@@ -79,6 +79,21 @@ pub(super) fn is_periodic(event: &Value) -> bool {
     event["type"] == "BOOKMARK" && !marks_the_end
 }
 
+/// Of a listed object, or of one in an event or a row of a Table.
+fn name(value: &Value) -> Option<&str> {
+    ["/metadata/name", "/object/metadata/name"].iter().find_map(|at| value.pointer(at)?.as_str())
+}
+
+fn namespace(value: &Value) -> Option<&str> {
+    ["/metadata/namespace", "/object/metadata/namespace"].iter().find_map(|at| value.pointer(at)?.as_str())
+}
+
+/// In the order of steps: their numbers have no leading zeros.
+fn first_seen<'a>(made_up: Option<(&str, &'a str)>) -> (usize, &'a str) {
+    let place = made_up.map_or("", |(_, place)| place);
+    (place.chars().take_while(char::is_ascii_digit).count(), place)
+}
+
 /// What was made up, and its placeholder.
 #[derive(Default)]
 struct Seen<'a> {
@@ -232,27 +247,46 @@ impl Seen<'_> {
                 }
                 Value::Object(out)
             }
-            Value::Array(list) => Value::Array(self.in_order(list.iter()).into_iter().map(|v| self.value(v, in_table)).collect()),
+            Value::Array(list) => Value::Array(self.listed(list).into_iter().map(|v| self.value(v, in_table)).collect()),
             Value::String(text) if in_table && AGE.is_match(text) => "{age}".into(),
             Value::String(text) => self.text(text).into(),
             other => other.clone(),
         }
     }
 
+    /// The name of a listed object, when it was made up: what it begins with (nothing, if it is a uid), and where it was first seen.
+    fn made_up(&self, value: &Value) -> Option<(&str, &str)> {
+        let name = name(value)?;
+        match self.uids.get(name) {
+            Some(place) => Some(("", place)),
+            None => self.names.get(name)?.split_once('@'),
+        }
+    }
+
     /// Objects whose names were made up stand in the order of these: those of one base, next to each other and in the right order, are
     /// told in the order in which they were first seen.
     fn in_order<'v>(&self, list: impl Iterator<Item = &'v Value>) -> Vec<&'v Value> {
-        let name = |value: &'v Value| ["/metadata/name", "/object/metadata/name"].iter().find_map(|at| value.pointer(at)?.as_str());
-        let made_up = |value: &&'v Value| name(value).and_then(|name| self.names.get(name)?.split_once('@'));
         let mut list: Vec<&Value> = list.collect();
-        for run in list.chunk_by_mut(|a, b| made_up(a).is_some_and(|(base, _)| made_up(b).is_some_and(|(other, _)| other == base))) {
+        let base = |value: &Value| self.made_up(value).map(|(base, _)| base);
+        for run in list.chunk_by_mut(|a, b| base(a).is_some() && base(a) == base(b)) {
             if run.is_sorted_by_key(|value| name(value)) {
-                run.sort_by_key(|value| {
-                    let place = made_up(value).map_or("", |(_, place)| place);
-                    (place.chars().take_while(char::is_ascii_digit).count(), place)
-                });
+                run.sort_by_key(|value| first_seen(self.made_up(value)));
             }
         }
+        list
+    }
+
+    /// The same in a list that has the right order as a whole, where a made-up name can come before or after the others.
+    fn listed<'v>(&self, list: &'v [Value]) -> Vec<&'v Value> {
+        let place = |value: &&'v Value| (namespace(value), name(value));
+        let mut list: Vec<&Value> = list.iter().collect();
+        if !list.iter().any(|value| self.made_up(value).is_some()) || !list.is_sorted_by_key(place) {
+            return self.in_order(list.into_iter());
+        }
+        list.sort_by_key(|value| {
+            let made_up = self.made_up(value);
+            (namespace(value), made_up.map_or(name(value), |(base, _)| Some(base)), first_seen(made_up))
+        });
         list
     }
 
@@ -369,6 +403,19 @@ mod tests {
         assert_eq!((listed(["bbbbb", "zzzzz"], [0, 1]), listed(["zzzzz", "bbbbb"], [1, 0])), (json!(0), json!(0)));
         // That is no order of names.
         assert_eq!(listed(["bbbbb", "zzzzz"], [1, 0]), json!(1));
+    }
+
+    #[test]
+    fn a_uid_as_name_stands_in_one_place_among_the_others() {
+        let listed = |uid: &str| {
+            let mut names = ["a", "c", uid];
+            names.sort_unstable();
+            let object = |name: &str| json!({"metadata": {"name": name, "namespace": "d-1"}});
+            let list = json!({"items": names.map(object)});
+            let transcript = Transcript { namespace: "d-1".into(), replies: vec![reply(object(uid)), reply(list)] };
+            normalise(&Script::default(), &transcript)[1].clone()
+        };
+        assert_eq!(listed("0a1b2c3d-0000-4000-8000-000000000001"), listed("ba1b2c3d-0000-4000-8000-000000000001"));
     }
 
     #[test]
