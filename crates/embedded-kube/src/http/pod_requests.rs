@@ -300,6 +300,9 @@ async fn bound(
     if !matches!(kind, "" | "Node") {
         causes.push(Cause::not_supported("target.kind", &kind.into(), &["Node", "<empty>"]));
     }
+    if !alone {
+        strategy::admission::fill_in_binding(call.registry(), &mut binding);
+    }
     if node.is_empty() {
         causes.push(Cause::required("target.name", ""));
     }

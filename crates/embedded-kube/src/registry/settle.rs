@@ -80,13 +80,12 @@ impl Registry {
         let request = Request::new(self, resource, Operation::Update, at, (options.dry_run, &options.sender)).of(part.word());
         // A placement and a number of replicas are admitted as what they were sent as.
         let whole = !matches!(part, Part::Binding | Part::Scale);
-        let before = (whole && !applied && self.hooks().may_change()).then(|| new.clone());
+        // Who writes a part owns what else was sent, although it is not taken over.
+        let is_piece = matches!(part, Part::Ephemeral | Part::Resize);
+        let before = (whole && !applied && (is_piece || self.hooks().may_change())).then(|| new.clone());
         let mut answers = Answers::default();
         let mutated = whole && admission::admit(&request, &mut new, Some(old), &mut answers)?;
         let taken_back = meta::TakenBack::of(resource, old, before.as_ref().unwrap_or(&new), part);
-        // Who writes a part owns what else was sent, although it is not taken over.
-        let is_piece = matches!(part, Part::Ephemeral | Part::Resize);
-        let before = before.or_else(|| (!applied && is_piece).then(|| new.clone()));
         meta::prepare_update(resource, old, &mut new, part)?;
         if !options.dry_run {
             // Never kept, but only the store takes it away.

@@ -100,6 +100,7 @@ fn status(node: &Object, known: bool, now: Timestamp) -> Value {
         condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
     ]);
     let number: u8 = node.name().rsplit('-').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let features = json!(["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"]);
     let resources = json!({"cpu": "32", "memory": "256Gi", "pods": "1000", "ephemeral-storage": "1Ti"});
     let address = format!("10.0.0.{}", 10 + u32::from(number.min(240)));
     for (field, value) in [
@@ -107,6 +108,7 @@ fn status(node: &Object, known: bool, now: Timestamp) -> Value {
         ("allocatable", resources),
         ("addresses", json!([{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": node.name()}])),
         ("daemonEndpoints", json!({"kubeletEndpoint": {"Port": 0}})),
+        ("declaredFeatures", features),
     ] {
         if status.get(field).is_none_or(|v| v.as_object().is_some_and(|m| m.is_empty())) {
             status[field] = value;

@@ -12,13 +12,15 @@ mod policy;
 mod priority;
 mod quota;
 mod request;
+mod resize;
 mod runtime;
 mod tolerations;
+mod topology;
 mod usage;
 mod webhook;
 
 use crate::catalog::Resource;
-use crate::registry::{FieldValidation, WriteOptions};
+use crate::registry::{FieldValidation, Registry, WriteOptions};
 use crate::status::Status;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -81,7 +83,7 @@ pub fn admit_delete(request: &Request<'_>, old: &Object, answers: &mut Answers) 
 }
 
 /// Read as an object of its kind again, with defaults.
-fn settled(registry: &crate::registry::Registry, resource: &Arc<Resource>, mut object: Object) -> Result<Object, Status> {
+fn settled(registry: &Registry, resource: &Arc<Resource>, mut object: Object) -> Result<Object, Status> {
     let options = WriteOptions { validation: FieldValidation::Ignore, ..WriteOptions::default() };
     // The real server decodes what it made itself.
     let unreadable = |status: Status| Status::internal(status.message.split_once(": ").map_or("", |(_, why)| why));
@@ -92,16 +94,20 @@ fn settled(registry: &crate::registry::Registry, resource: &Arc<Resource>, mut o
 
 /// What the built-in plugins do to an object.
 fn fill_in(request: &Request<'_>, object: &mut Object, old: Option<&Object>) -> Result<(), Status> {
-    if request.resource.table != "/pods" || !request.subresource.is_empty() {
+    if request.resource.table != "/pods" {
         return Ok(());
     }
     match old {
+        // A resize is given defaults, too.
+        Some(old) if request.subresource == "resize" && old.deletion_timestamp().is_none() => limits::fill_in(request.registry, object),
+        _ if !request.subresource.is_empty() => {}
         None => {
             limits::fill_in(request.registry, object);
             account::admit(request.registry, request.resource, object)?;
             priority::admit(request.registry, request.resource, object)?;
             tolerations::admit(object);
             runtime::admit(request.registry, request.resource, object)?;
+            topology::admit(request.registry, object, "/spec/nodeName");
         }
         Some(old) => {
             priority::keep(old, object);
@@ -109,6 +115,13 @@ fn fill_in(request: &Request<'_>, object: &mut Object, old: Option<&Object>) -> 
         }
     }
     Ok(())
+}
+
+/// What the built-in plugins do to a Binding of a pod.
+pub fn fill_in_binding(registry: &Registry, binding: &mut Object) {
+    if binding.str_at("/target/kind") == "Node" {
+        topology::admit(registry, binding, "/target/name");
+    }
 }
 
 /// Policies and webhooks do not judge themselves, nor questions about rights.
@@ -145,7 +158,9 @@ fn show(object: &mut Object, hidden: Map<String, Value>) {
 pub fn check(request: &Request<'_>, objects: Objects<'_>, mut answers: Answers) -> Result<Vec<String>, Status> {
     let (registry, resource) = (request.registry, request.resource);
     let main = request.subresource.is_empty();
-    if let Some(new) = objects.new.filter(|_| main && (objects.old.is_none() || resource.table == "/persistentvolumeclaims")) {
+    let resizes = request.subresource == "resize";
+    let sized = |old: &Object| old.deletion_timestamp().is_none() && (resizes || (main && resource.table == "/persistentvolumeclaims"));
+    if let Some(new) = objects.new.filter(|_| objects.old.map_or(main, sized)) {
         limits::check(registry, resource, new)?;
     }
     if request.operation != Operation::Connect {
@@ -154,14 +169,17 @@ pub fn check(request: &Request<'_>, objects: Objects<'_>, mut answers: Answers) 
     if let Some(pod) = objects.new.filter(|_| main && resource.table == "/pods" && objects.old.is_none()) {
         runtime::check(registry, resource, pod)?;
     }
+    if resizes {
+        resize::check(request, objects)?;
+    }
     let hooks = registry.hooks();
     if !is_exempt(request) {
         let outcome = policy::validate(&hooks.validating, request, objects, &mut answers);
         let outcome = outcome.and_then(|()| webhook::validate(&hooks.validating_webhooks, request, objects, &mut answers));
         outcome.map_err(|status| status.warned(&answers.warnings))?;
     }
-    if let Some(new) = objects.new.filter(|_| main && resource.namespaced) {
-        quota::charge(registry, resource, new, objects.old, request.dry_run)?;
+    if let Some(new) = objects.new.filter(|_| (main || resizes) && resource.namespaced) {
+        quota::charge(request, new, objects.old)?;
     }
     Ok(answers.warnings)
 }

@@ -2,8 +2,8 @@
 //!
 //! Main function: [`charge`]. What is counted, and from when, a controller says in the quota's status.
 
-use super::forbidden;
-use super::usage::{Amounts, add, amounts, compute, in_scope, of};
+use super::usage::{Amounts, add, amounts, compute, in_scope, is_terminating, of};
+use super::{Request, forbidden};
 use crate::catalog::Resource;
 use crate::registry::{Part, Registry, WriteOptions};
 use crate::status::Status;
@@ -51,10 +51,19 @@ fn added(resource: &Resource, object: &Object, old: Option<&Object>) -> Amounts 
     used
 }
 
+/// Whether an update can change what is used, or in which quotas.
+fn counts_update(request: &Request<'_>, object: &Object, old: &Object) -> bool {
+    match request.resource.table.as_str() {
+        "/services" | "/persistentvolumeclaims" => true,
+        "/pods" => !request.subresource.is_empty() || is_terminating(object) != is_terminating(old),
+        _ => false,
+    }
+}
+
 /// Counts a write in the quotas of its namespace.
-pub fn charge(registry: &Registry, resource: &Resource, object: &Object, old: Option<&Object>, dry_run: bool) -> Result<(), Status> {
-    let updates_count = matches!(resource.table.as_str(), "/services" | "/persistentvolumeclaims");
-    if (old.is_some() && !updates_count) || resource.table == "/events" {
+pub fn charge(request: &Request<'_>, object: &Object, old: Option<&Object>) -> Result<(), Status> {
+    let (registry, resource, dry_run) = (request.registry, &**request.resource, request.dry_run);
+    if old.is_some_and(|old| !counts_update(request, object, old)) || resource.table == "/events" {
         return Ok(());
     }
     for quota in registry.list(&gvr(), Some(object.namespace()))? {
@@ -62,7 +71,8 @@ pub fn charge(registry: &Registry, resource: &Resource, object: &Object, old: Op
         if !covers(&quota, resource, object) {
             continue;
         }
-        let delta: Amounts = added(resource, object, old).into_iter().filter(|(name, _)| limits.contains_key(name)).collect();
+        let counted = old.filter(|old| covers(&quota, resource, old));
+        let delta: Amounts = added(resource, object, counted).into_iter().filter(|(name, _)| limits.contains_key(name)).collect();
         if resource.table == "/pods"
             && let Some(missing) = not_said(&limits, object)
         {

@@ -30,6 +30,24 @@ pub fn of_pod(pod: &Object, kind: &str) -> Amounts {
     sum
 }
 
+/// What a pod takes of its node: also what its pages and its runtime need.
+pub fn needs(pod: &Object, kind: &str) -> Amounts {
+    let mut sum = of_pod(pod, kind);
+    let part = |pointer: &str| amounts(pod.pointer(pointer).unwrap_or(&Value::Null));
+    sum.extend(part(&format!("/spec/resources/{kind}")).into_iter().filter(|(name, _)| name.starts_with("hugepages-")));
+    let mut overhead = part("/spec/overhead");
+    if kind == "limits" {
+        overhead.retain(|name, _| sum.get(name).is_some_and(|limit| !limit.is_zero()));
+    }
+    add(&mut sum, &overhead);
+    sum
+}
+
+/// Whether a pod ends by itself.
+pub fn is_terminating(pod: &Object) -> bool {
+    pod.i64_at("/spec/activeDeadlineSeconds").is_some_and(|n| n >= 0)
+}
+
 /// What an object of a kind uses.
 pub fn of(resource: &Resource, object: &Object) -> Amounts {
     let count = if resource.group.is_empty() { resource.resource.clone() } else { format!("{}.{}", resource.resource, resource.group) };
@@ -40,7 +58,7 @@ pub fn of(resource: &Resource, object: &Object) -> Amounts {
     match resource.table.as_str() {
         // Pods that have ended use nothing but their place in the store.
         "/pods" if matches!(object.str_at("/status/phase"), "Succeeded" | "Failed") => drop(used.remove("pods")),
-        "/pods" => used.extend(compute(&of_pod(object, "requests"), &of_pod(object, "limits"))),
+        "/pods" => used.extend(compute(&needs(object, "requests"), &needs(object, "limits"))),
         "/services" => used.extend(service(object)),
         "/persistentvolumeclaims" => used.extend(claim(object)),
         _ => {}
@@ -101,12 +119,11 @@ pub fn in_scope(resource: &Resource, object: &Object, scope: &Value) -> bool {
     if resource.table != "/pods" {
         return false;
     }
-    let ends = object.i64_at("/spec/activeDeadlineSeconds").is_some_and(|n| n >= 0);
     let best_effort = || crate::strategy::defaults::quality_of_service(object) == "BestEffort";
     let class = object.str_at("/spec/priorityClassName");
     match scope["scopeName"].as_str().unwrap_or("") {
-        "Terminating" => ends,
-        "NotTerminating" => !ends,
+        "Terminating" => is_terminating(object),
+        "NotTerminating" => !is_terminating(object),
         "BestEffort" => best_effort(),
         "NotBestEffort" => !best_effort(),
         "PriorityClass" => {

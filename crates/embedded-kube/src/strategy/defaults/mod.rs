@@ -151,7 +151,13 @@ pub fn apply(table: &str, object: &mut Object) {
                 spec.insert("matchingPrecedence".into(), 1000.into());
             }
         }
-        "/nodes" => pod_networks(spec(object)),
+        "/nodes" => {
+            pod_networks(spec(object));
+            let status = map_at(&mut object.0, "status");
+            if let Some((status, capacity)) = status.and_then(|s| s.get("capacity").cloned().map(|capacity| (s, capacity))) {
+                set(status, "allocatable", capacity);
+            }
+        }
         "admissionregistration.k8s.io/validatingwebhookconfigurations" => webhooks(object, false),
         "admissionregistration.k8s.io/mutatingwebhookconfigurations" => webhooks(object, true),
         _ => {}
