@@ -27,6 +27,11 @@ pub fn of(resource: &Resource, object: &Object, old: Option<&Object>, part: Part
             let points = At::of(object, old, "status").get("loadBalancer.ingress");
             points.items().iter().for_each(|point| out.extend(formats::ip_warning(&point.path, point.get("ip").text())));
         }
+        if resource.is("", "pods") {
+            let status = At::of(object, old, "status");
+            let addresses = ["podIPs", "hostIPs"].into_iter().flat_map(|list| status.get(list).items()).map(|item| item.get("ip"));
+            addresses.for_each(|ip| out.extend(formats::ip_warning(&ip.path, ip.text())));
+        }
         return out;
     }
     match resource.table.as_str() {

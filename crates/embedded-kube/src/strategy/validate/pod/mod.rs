@@ -14,6 +14,7 @@ mod projected;
 pub mod resize;
 pub mod resources;
 mod security;
+pub mod status;
 pub mod update;
 mod volume;
 mod windows;
@@ -23,6 +24,9 @@ use super::rules::{At, Check, Rule, labels};
 use crate::status::Cause;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// The field of what is wrong with a pod as a whole.
+const NOWHERE: &str = "[]";
 
 /// A pod spec, and what its parts refer to.
 pub struct Pod<'a> {
@@ -108,14 +112,14 @@ const END: &[Rule] = &[
     }),
 ];
 
-/// A pod spec. `name` is that of the pod; templates have none.
-fn spec(at: &At<'_>, name: &str, is_pod: bool, causes: &mut Vec<Cause>) {
+/// A pod spec. `name` is that of the pod; templates have none. `is_static`: a kubelet runs the pod by itself.
+fn spec(at: &At<'_>, name: &str, (is_pod, is_static): (bool, bool), causes: &mut Vec<Cause>) {
     let mut pod = Pod::new(at);
     if pod.grace.is_none() {
         causes.push(at.get("terminationGracePeriodSeconds").required(""));
     }
     pod.volumes = volume::volumes(&at.get("volumes"), name, is_pod, causes);
-    resource_claims(&at.get("resourceClaims"), causes);
+    resource_claims(&at.get("resourceClaims"), is_static, causes);
     container::all(&pod, causes);
     resources::pod(at, &pod.claims, causes);
     at.walk(MIDDLE, causes);
@@ -125,9 +129,13 @@ fn spec(at: &At<'_>, name: &str, is_pod: bool, causes: &mut Vec<Cause>) {
     file_keys(&pod, causes);
 }
 
-fn resource_claims(all: &At<'_>, causes: &mut Vec<Cause>) {
+fn resource_claims(all: &At<'_>, is_static: bool, causes: &mut Vec<Cause>) {
     let mut names = HashSet::new();
     for claim in all.items() {
+        if is_static {
+            causes.push(Cause::forbidden(NOWHERE, "static pods do not support resource claims"));
+            continue;
+        }
         let name = claim.get("name");
         if name.is_empty() {
             causes.push(name.required(""));
@@ -211,7 +219,8 @@ fn file_keys(pod: &Pod<'_>, causes: &mut Vec<Cause>) {
 fn whole(pod: &At<'_>, causes: &mut Vec<Cause>) {
     let at = pod.get("spec");
     annotations::check(&pod.get("metadata.annotations"), &at, causes);
-    spec(&at, pod.get("metadata.name").text(), true, causes);
+    let is_static = pod.get("metadata.annotations").value.get(annotations::MIRROR).is_some();
+    spec(&at, pod.get("metadata.name").text(), (true, is_static), causes);
     at.walk(projected::TOKENS_NEED_AN_ACCOUNT, causes);
     for list in ["containers", "initContainers"] {
         at.get(list).items().iter().for_each(|c| container::trimmed_image(c, causes));
@@ -234,7 +243,7 @@ pub fn create(pod: &At<'_>, causes: &mut Vec<Cause>) {
 pub fn template(template: &At<'_>, causes: &mut Vec<Cause>) {
     template_metadata(template, causes);
     let at = template.get("spec");
-    spec(&at, "", false, causes);
+    spec(&at, "", (false, false), causes);
     annotations::agree(&template.get("metadata.annotations"), &Pod::new(&at), causes);
     let ephemeral = at.get("ephemeralContainers");
     causes.extend((!ephemeral.is_empty()).then(|| ephemeral.forbidden("ephemeral containers not allowed in pod template")));

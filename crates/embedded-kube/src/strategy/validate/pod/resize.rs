@@ -22,7 +22,7 @@ pub fn check(pod: &At<'_>, new: &Object, old: &Object, causes: &mut Vec<Cause>) 
         None
     };
     if let Some(why) = alone {
-        *causes = vec![Cause::forbidden("", why)];
+        *causes = vec![Cause::forbidden(super::NOWHERE, why)];
         return;
     }
     let spec = pod.get("spec");

@@ -49,7 +49,7 @@ pub fn debugged(pod: &At<'_>, old: &Object, causes: &mut Vec<Cause>) {
     super::whole(pod, causes);
     annotation_changes(pod, causes);
     if old.annotation(annotations::MIRROR).is_some() {
-        *causes = vec![Cause::forbidden("", "static pods do not support ephemeral containers")];
+        *causes = vec![Cause::forbidden(super::NOWHERE, "static pods do not support ephemeral containers")];
         return;
     }
     let list = pod.get("spec.ephemeralContainers");

@@ -37,6 +37,11 @@ pub fn check(resource: &Resource, object: &Object, old: Option<&Object>, part: P
         Some(old) => meta::update(object, old, true, out),
     };
     let template = at.get("spec.template");
+    if part == Part::Status && resource.table == "/pods" {
+        metadata(out);
+        pod::status::check(&at, out);
+        return Some(causes);
+    }
     if part == Part::Status {
         return status::check(resource, &at, metadata);
     }
