@@ -1,12 +1,27 @@
 //! Defaults of pods and pod templates.
 
 use super::{each, image, map_at, set, set_text};
+use crate::strategy::validate::{Amounts, aggregate, allows_overcommit, is_huge_pages, is_supported_of_pods};
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
 
+/// In which older clients said what other containers a pod has.
+const OLD_ANNOTATIONS: [&str; 4] = [
+    "pod.beta.kubernetes.io/init-containers",
+    "pod.alpha.kubernetes.io/init-containers",
+    "pod.beta.kubernetes.io/init-container-statuses",
+    "pod.alpha.kubernetes.io/init-container-statuses",
+];
+
+fn forget_annotations(of: &mut Map<String, Value>) {
+    let annotations = map_at(of, "metadata").and_then(|metadata| map_at(metadata, "annotations"));
+    annotations.into_iter().for_each(|map| OLD_ANNOTATIONS.iter().for_each(|key| drop(map.remove(*key))));
+}
+
 /// A pod: what a template gets, and a little more.
 pub fn pod(object: &mut Object) {
+    forget_annotations(&mut object.0);
     let spec = map_entry(&mut object.0, "spec");
     pod_spec(spec);
     set(spec, "enableServiceLinks", true);
@@ -24,6 +39,54 @@ pub fn pod(object: &mut Object) {
             }
         }
     }
+    own_resources(spec);
+    map_at(&mut object.0, "status").into_iter().for_each(addresses);
+}
+
+/// What a pod asks for itself, where it says a part of it: the pages and requests of its containers, or its limits.
+fn own_resources(spec: &mut Map<String, Value>) {
+    if !spec.contains_key("resources") {
+        return;
+    }
+    let whole = Value::Object(spec.clone());
+    let Some(own) = map_at(spec, "resources") else { return };
+    let said = |own: &Map<String, Value>, kind: &str| own.get(kind).and_then(Value::as_object).cloned().unwrap_or_default();
+    let (mut limits, mut requests) = (said(own, "limits"), said(own, "requests"));
+    if limits.is_empty() && requests.is_empty() {
+        return;
+    }
+    let of_containers = |kind: &str, counts: fn(&str) -> bool| {
+        let all: Amounts = aggregate(&whole, kind);
+        all.into_iter().filter(move |(name, _)| is_supported_of_pods(name) && counts(name))
+    };
+    for (name, amount) in of_containers("limits", is_huge_pages).filter(|(name, _)| !requests.contains_key(name)) {
+        limits.entry(name).or_insert(amount.to_string().into());
+    }
+    if limits.is_empty() {
+        return;
+    }
+    for (name, amount) in of_containers("requests", allows_overcommit) {
+        requests.entry(name).or_insert(amount.to_string().into());
+    }
+    for (name, limit) in limits.iter().filter(|(name, _)| is_supported_of_pods(name)) {
+        requests.entry(name.clone()).or_insert(limit.clone());
+    }
+    for (kind, amounts) in [("limits", limits), ("requests", requests)] {
+        if !amounts.is_empty() {
+            own.insert(kind.into(), amounts.into());
+        }
+    }
+}
+
+/// The one address that older clients know is the first of the list.
+fn addresses(status: &mut Map<String, Value>) {
+    let first = status.get("podIPs").and_then(|list| list.get(0)).and_then(|first| first.get("ip")).cloned();
+    let one = status.get("podIP").filter(|ip| **ip != "").cloned();
+    match (one, first) {
+        (Some(one), first) if first.as_ref() != Some(&one) => drop(status.insert("podIPs".into(), json!([{"ip": one}]))),
+        (None, Some(first)) => drop(status.insert("podIP".into(), first)),
+        _ => {}
+    }
 }
 
 fn requests_from_limits(container: &mut Map<String, Value>) {
@@ -37,6 +100,7 @@ fn requests_from_limits(container: &mut Map<String, Value>) {
 
 /// `metadata` and `spec` of a template.
 pub fn template(template: &mut Map<String, Value>) {
+    forget_annotations(template);
     pod_spec(map_entry(template, "spec"));
 }
 

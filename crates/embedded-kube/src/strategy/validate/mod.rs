@@ -28,7 +28,7 @@ mod webhooks;
 mod workloads;
 
 pub use pod::annotations::MIRROR;
-pub use pod::resources::{Amounts, add, aggregate};
+pub use pod::resources::{Amounts, add, aggregate, allows_overcommit, is_huge_pages, is_supported_of_pods};
 
 use crate::catalog::Resource;
 use crate::registry::{Part, convert};
