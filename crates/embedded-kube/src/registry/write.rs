@@ -98,11 +98,11 @@ impl Registry {
                     object.metadata_mut().remove("resourceVersion");
                 }
             }
-            strategy::prepare_create(self, resource, &mut object, (part, options.dry_run))?;
+            let mut notes = strategy::prepare_create(self, resource, &mut object, (part, options.dry_run))?;
             if shares {
                 strategy::share_labels(resource, &mut object);
             }
-            let notes = strategy::validate(resource, &object, None, Part::Main)?;
+            notes.extend(strategy::validate(resource, &object, None, Part::Main).map_err(|status| status.warned(&notes))?);
             strategy::drop_empty(resource, &mut object);
             let request = Request::new(self, resource, Operation::Create, (namespace, object.name()), by).of(part.word());
             let said =

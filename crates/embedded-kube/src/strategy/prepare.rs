@@ -37,8 +37,15 @@ fn add_finalizer(object: &mut Object, name: &str) {
     object.set_finalizers(finalizers);
 }
 
-/// What the server decides about a new object; it matters whether it is made by its status, and whether only for show.
-pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Object, (part, dry_run): (Part, bool)) -> Result<(), Status> {
+/// What the server decides about a new object; it matters whether it is made by its status, and whether only for show. Gives warnings.
+pub fn prepare_create(
+    registry: &Registry,
+    resource: &Resource,
+    object: &mut Object,
+    (part, dry_run): (Part, bool),
+) -> Result<Vec<String>, Status> {
+    let mut warnings = Vec::new();
+    pods::forget(resource, object);
     if resource.has_status() && resource.table != "/nodes" {
         object.0.remove("status");
     }
@@ -55,9 +62,7 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
             spec.insert("finalizers".into(), finalizers.into());
             object.0.insert("status".into(), json!({"phase": "Active"}));
         }
-        "/pods" => {
-            pods::prepare_create(object, &crate::registry::meta::timestamp(registry.now()));
-        }
+        "/pods" => warnings = pods::prepare_create(object, &crate::registry::meta::timestamp(registry.now())),
         "/persistentvolumes" => {
             let now = crate::registry::meta::timestamp(registry.now());
             object.0.insert("status".into(), json!({"phase": "Pending", "lastPhaseTransitionTime": now}));
@@ -89,7 +94,7 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
         "apps/daemonsets" => object.set_annotation(TEMPLATE_GENERATION, "1"),
         _ => {}
     }
-    read_again(resource, object)
+    read_again(resource, object).map(|()| warnings)
 }
 
 /// A Job without labels has those of its pods, also the ones that it got to tell its pods apart.
@@ -130,6 +135,7 @@ pub fn prepare_update(
         CRD_TABLE => definition::prepare_update(old, new),
         "/namespaces" => {
             let spec = map_entry(&mut new.0, "spec");
+    pods::forget(resource, new);
             match old.pointer("/spec/finalizers") {
                 Some(finalizers) => spec.insert("finalizers".into(), finalizers.clone()),
                 None => spec.remove("finalizers"),

@@ -1,13 +1,18 @@
 //! What the server decides about a new pod, and about its status. Main functions: [`prepare_create`], [`keep_status`].
 
+mod armor;
+mod switched_off;
+
+pub use switched_off::forget;
+
 use super::defaults::quality_of_service;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
 
-/// The status that a pod starts with, and selectors completed from its own labels.
-pub fn prepare_create(pod: &mut Object, now: &str) {
+/// The status that a pod starts with, and selectors completed from its own labels. Gives warnings.
+pub fn prepare_create(pod: &mut Object, now: &str) -> Vec<String> {
     let mut status = json!({"phase": "Pending", "qosClass": quality_of_service(pod)});
     let gates = pod.pointer("/spec/schedulingGates").and_then(Value::as_array);
     if gates.is_some_and(|list| !list.is_empty()) {
@@ -38,6 +43,7 @@ pub fn prepare_create(pod: &mut Object, now: &str) {
             complete(spread, &labels);
         }
     }
+    armor::take_over(pod)
 }
 
 /// Turns `matchLabelKeys` and `mismatchLabelKeys` into requirements of the selector beside them.
@@ -61,6 +67,7 @@ pub fn keep_status(old: &Object, new: &mut Object) {
     const OBSERVED: &str = "observedGeneration";
     let none = |value: Option<&Value>| value.is_none_or(|v| v.is_null() || *v == 0 || *v == "");
     let status = map_entry(&mut new.0, "status");
+    switched_off::forget_in_status(status);
     for field in ["qosClass", OBSERVED] {
         if let (true, Some(before)) = (none(status.get(field)), old.pointer(&format!("/status/{field}"))) {
             status.insert(field.into(), before.clone());

@@ -1,0 +1,56 @@
+//! Fields of pods and templates that a default API server knows and does not keep. Main functions: [`forget`], [`forget_in_status`].
+
+use crate::catalog::Resource;
+use serde_json::{Map, Value};
+use tiphys_apimachinery::Object;
+
+/// Leaves out what is not switched on of a pod, or of the pods that the object makes.
+pub fn forget(resource: &Resource, object: &mut Object) {
+    let way: &[&str] = match resource.table.as_str() {
+        "/pods" => &["spec"],
+        "/podtemplates" => &["template", "spec"],
+        "batch/cronjobs" => &["spec", "jobTemplate", "spec", "template", "spec"],
+        "/replicationcontrollers" | "apps/deployments" | "apps/replicasets" | "apps/statefulsets" | "apps/daemonsets" | "batch/jobs" => {
+            &["spec", "template", "spec"]
+        }
+        _ => return,
+    };
+    let spec = way.iter().try_fold(&mut object.0, |map, key| map.get_mut(*key)?.as_object_mut());
+    if let Some(spec) = spec {
+        of_spec(spec);
+    }
+}
+
+fn each<'a>(map: &'a mut Map<String, Value>, list: &str) -> impl Iterator<Item = &'a mut Map<String, Value>> {
+    map.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+fn of_spec(spec: &mut Map<String, Value>) {
+    spec.remove("schedulingGroup");
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in each(spec, list) {
+            let lifecycle = container.get_mut("lifecycle").and_then(Value::as_object_mut);
+            let was_all = lifecycle.is_some_and(|hooks| hooks.remove("stopSignal").is_some() && hooks.is_empty());
+            if was_all {
+                container.remove("lifecycle");
+            }
+        }
+    }
+    for volume in each(spec, "volumes") {
+        let projected = volume.get_mut("projected").and_then(Value::as_object_mut);
+        for source in projected.into_iter().flat_map(|projected| each(projected, "sources")) {
+            source.remove("clusterTrustBundle");
+            source.remove("podCertificate");
+        }
+    }
+}
+
+/// The same of a status.
+pub fn forget_in_status(status: &mut Map<String, Value>) {
+    status.remove("nodeAllocatableResourceClaimStatuses");
+    for list in ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"] {
+        for container in each(status, list) {
+            each(container, "volumeMounts").for_each(|mount| drop(mount.remove("volumeStatus")));
+        }
+    }
+}
