@@ -61,8 +61,7 @@ async fn evicted(
     if request.name() != call.name() {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
-    let asked = request.pointer("/deleteOptions/dryRun").and_then(Value::as_array);
-    let dry_run = written.dry_run || asked.is_some_and(|list| !list.is_empty());
+    let dry_run = is_dry(&request, written.dry_run)?;
     warnings.extend(judged(call, "eviction", &request, (written, answers))?);
     let pod = call.registry().get(&pods(), &call.namespace, call.name())?;
     let counts = !matches!(pod.str_at("/status/phase"), "Succeeded" | "Failed" | "Pending") && pod.deletion_timestamp().is_none();
@@ -79,6 +78,17 @@ async fn evicted(
     let deleted = call.registry().delete(&pods(), &call.namespace, call.name(), &options)?;
     call.registry().durable(deleted.revision).await?;
     Ok(created())
+}
+
+/// Whether an eviction is only for show, which the request and its body must not say differently.
+fn is_dry(eviction: &Object, asked: bool) -> Result<bool, Status> {
+    let list = eviction.pointer("/deleteOptions/dryRun").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
+    if asked && !matches!(words[..], [] | ["All"]) {
+        let text = format!("Non-matching dry-run options in request and content: [All] and [{}]", words.join(" "));
+        return Err(Status::new(500, "", text));
+    }
+    Ok(asked || !list.is_empty())
 }
 
 /// Lets policies and webhooks change something that is asked for under a name, and not kept.
@@ -290,6 +300,9 @@ async fn bound(
     warnings: &mut Vec<String>,
 ) -> Result<Response<Body>, Status> {
     let subresource = if alone { "" } else { "binding" };
+    if !alone {
+        strategy::admission::fill_in_binding(call.registry(), &mut binding);
+    }
     let answers = changed(call, subresource, &mut binding, options)?;
     let name = if alone { binding.name().to_owned() } else { call.name().to_owned() };
     if !binding.name().is_empty() && binding.name() != name {
@@ -299,9 +312,6 @@ async fn bound(
     let mut causes = Vec::new();
     if !matches!(kind, "" | "Node") {
         causes.push(Cause::not_supported("target.kind", &kind.into(), &["Node", "<empty>"]));
-    }
-    if !alone {
-        strategy::admission::fill_in_binding(call.registry(), &mut binding);
     }
     if node.is_empty() {
         causes.push(Cause::required("target.name", ""));

@@ -75,7 +75,10 @@ pub fn prepare_create(
         // What comes as a status is given nothing.
         "/services" if part == Part::Status => {}
         "/services" => service::allocate(registry, object, None, dry_run)?,
-        "/nodes" => taint_new_node(object),
+        "/nodes" => {
+            forget_configuration(object);
+            taint_new_node(object);
+        }
         "storage.k8s.io/volumeattributesclasses" => add_finalizer(object, "kubernetes.io/vac-protection"),
         "discovery.k8s.io/endpointslices" => drop_topology(None, object),
         "coordination.k8s.io/leases" => drop_strategy(object),
@@ -126,16 +129,17 @@ pub fn prepare_update(
         match resource.table.as_str() {
             "/persistentvolumes" => note_phase(registry, old, new),
             "/pods" => pods::keep_status(old, new),
+            "/nodes" => forget_configuration(new),
             _ => {}
         }
         return Ok(());
     }
     fill_in(registry, resource, new);
+    pods::forget(resource, new);
     match resource.table.as_str() {
         CRD_TABLE => definition::prepare_update(old, new),
         "/namespaces" => {
             let spec = map_entry(&mut new.0, "spec");
-    pods::forget(resource, new);
             match old.pointer("/spec/finalizers") {
                 Some(finalizers) => spec.insert("finalizers".into(), finalizers.clone()),
                 None => spec.remove("finalizers"),
@@ -155,25 +159,30 @@ pub fn prepare_update(
             new.metadata_mut().insert("generation".into(), next.into());
         }
         "/persistentvolumeclaims" => match_data_sources(Some(old), new),
+        "/nodes" => forget_configuration(new),
         "apps/daemonsets" => count_template(old, new),
         _ => {}
     }
     Ok(())
 }
 
-/// Nobody is placed on a node before it said that it is ready.
+/// Nobody is placed on a node before somebody looked at it.
 fn taint_new_node(node: &mut Object) {
     const NOT_READY: &str = "node.kubernetes.io/not-ready";
-    let ready = |c: &Value| c["type"] == "Ready" && c["status"] == "True";
-    if node.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|list| list.iter().any(ready)) {
-        return;
-    }
     let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
     let taints = map_entry(&mut node.0, "spec").entry("taints").or_insert_with(|| json!([]));
     if let Some(list) = taints.as_array_mut()
         && !list.iter().any(|t| t["key"] == NOT_READY && t["effect"] == "NoSchedule")
     {
         list.push(taint);
+    }
+}
+
+/// Where kubelets once had their configuration from is not kept any more.
+fn forget_configuration(node: &mut Object) {
+    for (part, field) in [("spec", "configSource"), ("status", "config")] {
+        let part = node.0.get_mut(part).and_then(Value::as_object_mut);
+        part.map(|map| map.remove(field));
     }
 }
 

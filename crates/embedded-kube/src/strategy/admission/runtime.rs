@@ -14,6 +14,9 @@ const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match Runtime
 
 fn class(registry: &Registry, resource: &Resource, pod: &Object) -> Result<Option<Arc<Object>>, Status> {
     let Some(name) = pod.pointer("/spec/runtimeClassName").and_then(Value::as_str) else { return Ok(None) };
+    if name.is_empty() {
+        return Err(Status::new(500, "", "resource name may not be empty"));
+    }
     let found = registry.get(&Gvr::new("node.k8s.io", "v1", "runtimeclasses"), "", name);
     found.map(Some).map_err(|_| forbidden(resource, pod, &format!("pod rejected: RuntimeClass \"{name}\" not found")))
 }

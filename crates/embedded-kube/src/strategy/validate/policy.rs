@@ -4,7 +4,9 @@ use super::formats;
 use super::pod::{affinity, resources};
 use super::rules::{self, At, Check};
 use crate::status::Cause;
+use regex::Regex;
 use serde_json::Value;
+use std::sync::LazyLock;
 use tiphys_apimachinery::Object;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
@@ -173,6 +175,12 @@ pub fn node(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let taints = At { path: "metadata.taints".into(), ..spec.get("taints") };
     node_taints(&taints, causes);
     node_amounts(&status, causes);
+    let swap = status.get("nodeInfo.swap.capacity");
+    if swap.int().is_some_and(|n| n <= 0) {
+        let at = At::new(swap.value, "metadata.nodeSwapStatus.capacity");
+        causes.push(at.invalid("must be greater than zero"));
+    }
+    declared_features(&status.get("declaredFeatures"), causes);
     let networks = spec.get("podCIDRs");
     for network in networks.items() {
         network.form(formats::cidr, causes);
@@ -197,6 +205,28 @@ fn node_amounts(status: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
+/// What a node can do: names in order, each once.
+fn declared_features(all: &At<'_>, causes: &mut Vec<Cause>) {
+    const FORM: &str = r"^[A-Z][a-zA-Z0-9]*(\/[a-zA-Z][a-zA-Z0-9]*)*$";
+    const RULES: &str = "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or \
+                         MyFeature/mySubFeature), and contain only alphanumeric characters and slashes";
+    static NAME: LazyLock<Regex> = LazyLock::new(|| Regex::new(FORM).expect("the form is a regular expression"));
+    let items = all.items();
+    for (i, feature) in items.iter().enumerate() {
+        let name = feature.text();
+        let problem = match name.len() {
+            254.. => Some("must be no more than 253 characters"),
+            _ => (!NAME.is_match(name)).then_some(RULES),
+        };
+        causes.extend(problem.map(|why| feature.invalid(&format!("invalid feature name {name:?}: {why}"))));
+        match items.get(i + 1) {
+            Some(next) if next.text() == name => causes.push(next.duplicate()),
+            Some(next) if next.text() < name => causes.push(next.invalid("list must be sorted alphabetically")),
+            _ => {}
+        }
+    }
+}
+
 fn node_taints(taints: &At<'_>, causes: &mut Vec<Cause>) {
     let items = taints.items();
     for (i, taint) in items.iter().enumerate() {
@@ -216,6 +246,7 @@ fn node_taints(taints: &At<'_>, causes: &mut Vec<Cause>) {
 pub fn node_update(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let (spec, status) = (At::of(object, old, "spec"), At::of(object, old, "status"));
     node_amounts(&status, causes);
+    declared_features(&status.get("declaredFeatures"), causes);
     let addresses = status.get("addresses").items();
     for (i, address) in addresses.iter().enumerate() {
         if addresses[..i].iter().any(|before| before.value == address.value) {

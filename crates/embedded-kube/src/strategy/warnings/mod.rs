@@ -72,6 +72,11 @@ pub fn of(resource: &Resource, object: &Object, old: Option<&Object>, part: Part
             }
         }
         "discovery.k8s.io/endpointslices" => of_slice(object, old, &mut out),
+        "/nodes" => {
+            let unused = !spec.get("externalID").is_empty();
+            out.extend(unused.then(|| "spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned()));
+            spec.get("podCIDRs").items().iter().for_each(|network| out.extend(formats::cidr_warning(&network.path, network.text())));
+        }
         _ => {
             let own = Value::Object(object.0.clone());
             let before = old.map(|o| Value::Object(o.0.clone()));
