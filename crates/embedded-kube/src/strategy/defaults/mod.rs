@@ -85,9 +85,7 @@ pub fn apply(table: &str, object: &mut Object) {
             let spec = spec(object);
             set_text(spec, "persistentVolumeReclaimPolicy", "Retain");
             set(spec, "volumeMode", "Filesystem");
-            if let Some(host) = map_at(spec, "hostPath") {
-                set(host, "type", "");
-            }
+            pod::source(spec);
         }
         "/persistentvolumeclaims" => set(spec(object), "volumeMode", "Filesystem"),
         "apiregistration.k8s.io/apiservices" => {

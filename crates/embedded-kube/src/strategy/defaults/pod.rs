@@ -130,9 +130,9 @@ fn container(c: &mut Map<String, Value>) {
     set_text(c, "imagePullPolicy", policy);
     each(c, "ports").for_each(|port| set_text(port, "protocol", "TCP"));
     for variable in each(c, "env") {
-        if let Some(field) = map_at(variable, "valueFrom").and_then(|v| map_at(v, "fieldRef")) {
-            set_text(field, "apiVersion", "v1");
-        }
+        let Some(from) = map_at(variable, "valueFrom") else { continue };
+        map_at(from, "fieldRef").into_iter().for_each(|field| set_text(field, "apiVersion", "v1"));
+        map_at(from, "fileKeyRef").into_iter().for_each(|key| set(key, "optional", false));
     }
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
         if let Some(probe) = map_at(c, probe) {
@@ -164,6 +164,30 @@ fn handler(of: &mut Map<String, Value>) {
     }
 }
 
+/// What kinds of volumes have in pods and by themselves.
+pub fn source(v: &mut Map<String, Value>) {
+    const TEXTS: [(&str, &str, &str); 6] = [
+        ("iscsi", "iscsiInterface", "default"),
+        ("rbd", "pool", "rbd"),
+        ("rbd", "user", "admin"),
+        ("rbd", "keyring", "/etc/ceph/keyring"),
+        ("scaleIO", "storageMode", "ThinProvisioned"),
+        ("scaleIO", "fsType", "xfs"),
+    ];
+    for (kind, field, value) in TEXTS {
+        map_at(v, kind).into_iter().for_each(|source| set_text(source, field, value));
+    }
+    if let Some(host) = map_at(v, "hostPath") {
+        set(host, "type", "");
+    }
+    if let Some(disk) = map_at(v, "azureDisk") {
+        set(disk, "readOnly", false);
+        for (field, value) in [("cachingMode", "ReadWrite"), ("fsType", "ext4"), ("kind", "Shared")] {
+            set(disk, field, value);
+        }
+    }
+}
+
 fn volume(v: &mut Map<String, Value>) {
     if v.len() == 1 && v.contains_key("name") {
         v.insert("emptyDir".into(), json!({}));
@@ -186,9 +210,7 @@ fn volume(v: &mut Map<String, Value>) {
             }
         }
     }
-    if let Some(host) = map_at(v, "hostPath") {
-        set(host, "type", "");
-    }
+    source(v);
     if let Some(source) = map_at(v, "image") {
         let policy = image::pull_policy(source.get("reference").and_then(Value::as_str).unwrap_or(""));
         set_text(source, "pullPolicy", policy);
