@@ -70,7 +70,11 @@ fn row(resource: &Resource, stored: &Object, include: Include, now: Timestamp) -
         Include::Metadata => super::object::metadata_only(resource, stored),
         Include::Object => converted().into_value(),
     };
-    json!({"cells": cells, "object": object})
+    let mut row = json!({"cells": cells, "object": object});
+    if let Some(conditions) = (resource.table == "/pods").then(|| pod::conditions(stored)).flatten() {
+        row["conditions"] = conditions;
+    }
+    row
 }
 
 fn definition(name: &str, kind: &str, format: &str, priority: i64, description: &str) -> Value {

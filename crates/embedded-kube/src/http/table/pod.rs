@@ -3,7 +3,7 @@
 use super::age;
 use super::cells::{condition, list, or_none, text};
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tiphys_apimachinery::Object;
 
 /// How a container that ended is called: its reason, else its signal or exit code.
@@ -17,90 +17,124 @@ fn ended(terminated: &Value, prefix: &str) -> String {
     }
 }
 
-fn restarts(status: &Value) -> i64 {
-    status["restartCount"].as_i64().unwrap_or(0)
+/// How often containers were started again, and when the last one of them had ended.
+#[derive(Default)]
+struct Restarts<'a> {
+    count: i64,
+    last: Option<&'a str>,
 }
 
-/// The first init container that is not done, as a status.
-fn initializing(pod: &Object) -> Option<String> {
-    let total = list(pod, "/spec/initContainers").len();
-    for (i, status) in list(pod, "/status/initContainerStatuses").iter().enumerate() {
-        let state = &status["state"];
-        if let Some(terminated) = state.get("terminated") {
-            if terminated["exitCode"].as_i64() == Some(0) {
+impl<'a> Restarts<'a> {
+    fn add(&mut self, status: &'a Value) {
+        self.count += status["restartCount"].as_i64().unwrap_or(0);
+        self.last = self.last.max(status.pointer("/lastState/terminated/finishedAt").and_then(Value::as_str));
+    }
+
+    fn text(&self, now: Timestamp) -> String {
+        match self.last {
+            Some(time) if self.count != 0 => format!("{} ({} ago)", self.count, age::since(Some(&time.into()), now)),
+            _ => self.count.to_string(),
+        }
+    }
+}
+
+/// What a row tells of the containers of a pod.
+#[derive(Default)]
+struct Containers<'a> {
+    reason: Option<String>,
+    restarts: Restarts<'a>,
+    ready: usize,
+}
+
+impl<'a> Containers<'a> {
+    /// The init containers, up to the first that is not done. The second: only those of them that stay.
+    fn initial(pod: &'a Object) -> (Self, Self) {
+        let total = list(pod, "/spec/initContainers").len();
+        let (mut all, mut stay) = (Self::default(), Self::default());
+        for (i, status) in list(pod, "/status/initContainerStatuses").iter().enumerate() {
+            let state = &status["state"];
+            let is_sidecar = is_sidecar(pod, text(status, "name"));
+            all.restarts.add(status);
+            if is_sidecar {
+                stay.restarts.add(status);
+            }
+            let terminated = state.get("terminated");
+            if terminated.is_some_and(|t| t["exitCode"].as_i64().unwrap_or(0) == 0) {
                 continue;
             }
-            return Some(ended(terminated, "Init:"));
+            if is_sidecar && status["started"] == true {
+                all.ready += usize::from(status["ready"] == true);
+                continue;
+            }
+            let waits = state.get("waiting").map(|w| text(w, "reason")).filter(|reason| !matches!(*reason, "" | "PodInitializing"));
+            all.reason = Some(match (terminated, waits) {
+                (Some(terminated), _) => ended(terminated, "Init:"),
+                (None, Some(reason)) => format!("Init:{reason}"),
+                (None, None) => format!("Init:{i}/{total}"),
+            });
+            break;
         }
-        if status["started"] == true && is_sidecar(pod, text(status, "name")) {
-            continue;
-        }
-        return Some(match state.get("waiting").map(|w| text(w, "reason")) {
-            Some(reason) if !reason.is_empty() && reason != "PodInitializing" => format!("Init:{reason}"),
-            _ => format!("Init:{i}/{total}"),
-        });
+        stay.reason.clone_from(&all.reason);
+        stay.ready = all.ready;
+        (all, stay)
     }
-    None
+
+    /// Those that run after them, too.
+    fn with_others(mut self, pod: &'a Object, otherwise: &str) -> Self {
+        let mut reason = self.reason.take().unwrap_or_else(|| otherwise.to_owned());
+        let (mut running, mut failed) = (false, None);
+        for status in list(pod, "/status/containerStatuses").iter().rev() {
+            self.restarts.add(status);
+            let state = &status["state"];
+            let waiting = state.get("waiting").map(|w| text(w, "reason")).unwrap_or("");
+            if !waiting.is_empty() {
+                reason = waiting.to_owned();
+            } else if let Some(terminated) = state.get("terminated") {
+                reason = ended(terminated, "");
+                if terminated["exitCode"].as_i64().unwrap_or(0) != 0 {
+                    failed = Some(reason.clone());
+                }
+            } else if status["ready"] == true && state.get("running").is_some() {
+                running = true;
+                self.ready += 1;
+            }
+        }
+        let reason = match (reason.as_str(), running, failed) {
+            ("Completed", true, _) if condition(pod, "Ready") => "Running".to_owned(),
+            ("Completed", _, Some(failed)) => failed,
+            ("Completed", true, None) => "NotReady".to_owned(),
+            _ => reason,
+        };
+        Self { reason: Some(reason), ..self }
+    }
+
+    fn of(pod: &'a Object) -> Self {
+        let gated = |c: &Value| text(c, "type") == "PodScheduled" && text(c, "reason") == "SchedulingGated";
+        let reason = match pod.str_at("/status/reason") {
+            _ if list(pod, "/status/conditions").iter().any(gated) => "SchedulingGated",
+            "" => pod.str_at("/status/phase"),
+            reason => reason,
+        };
+        let (all, stay) = Self::initial(pod);
+        match all.reason.is_some() && !condition(pod, "Initialized") {
+            true => all,
+            false => stay.with_others(pod, reason),
+        }
+    }
 }
 
 fn is_sidecar(pod: &Object, name: &str) -> bool {
     list(pod, "/spec/initContainers").iter().any(|c| text(c, "name") == name && text(c, "restartPolicy") == "Always")
 }
 
-/// What the running containers say, if anything beyond `reason`.
-fn from_containers(pod: &Object, mut reason: String) -> String {
-    let (mut running, mut failed) = (false, None);
-    for status in list(pod, "/status/containerStatuses").iter().rev() {
-        let state = &status["state"];
-        let waiting = state.get("waiting").map(|w| text(w, "reason")).unwrap_or("");
-        if !waiting.is_empty() {
-            reason = waiting.to_owned();
-        } else if let Some(terminated) = state.get("terminated") {
-            reason = ended(terminated, "");
-            if terminated["exitCode"].as_i64().unwrap_or(0) != 0 {
-                failed = Some(reason.clone());
-            }
-        } else if status["ready"] == true && state.get("running").is_some() {
-            running = true;
-        }
-    }
-    match (reason.as_str(), running, failed) {
-        ("Completed", true, _) if condition(pod, "Ready") => "Running".to_owned(),
-        ("Completed", _, Some(failed)) => failed,
-        ("Completed", true, None) => "NotReady".to_owned(),
-        _ => reason,
-    }
-}
-
-fn status(pod: &Object) -> String {
-    let phase = pod.str_at("/status/phase");
-    let mut reason = match pod.str_at("/status/reason") {
-        "" => phase.to_owned(),
-        reason => reason.to_owned(),
+/// What a row says of a pod that has ended.
+pub fn conditions(pod: &Object) -> Option<Value> {
+    let (reason, message) = match pod.str_at("/status/phase") {
+        "Succeeded" => ("Succeeded", "The pod has completed successfully."),
+        "Failed" => ("Failed", "The pod failed."),
+        _ => return None,
     };
-    let gated = |c: &Value| text(c, "type") == "PodScheduled" && text(c, "reason") == "SchedulingGated";
-    if list(pod, "/status/conditions").iter().any(gated) {
-        reason = "SchedulingGated".to_owned();
-    }
-    reason = match initializing(pod) {
-        Some(init) if !condition(pod, "Initialized") => init,
-        _ => from_containers(pod, reason),
-    };
-    match pod.deletion_timestamp() {
-        Some(_) if pod.str_at("/status/reason") == "NodeLost" => "Unknown".to_owned(),
-        Some(_) if !matches!(phase, "Failed" | "Succeeded") => "Terminating".to_owned(),
-        _ => reason,
-    }
-}
-
-fn restart_text(pod: &Object, now: Timestamp) -> String {
-    let statuses = list(pod, "/status/containerStatuses");
-    let total: i64 = statuses.iter().map(restarts).sum();
-    let last = statuses.iter().filter_map(|s| s.pointer("/lastState/terminated/finishedAt")).max_by_key(|v| v.as_str());
-    match last {
-        Some(time) if total > 0 => format!("{total} ({} ago)", age::since(Some(time), now)),
-        _ => total.to_string(),
-    }
+    Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
 }
 
 fn readiness_gates(pod: &Object) -> String {
@@ -112,15 +146,18 @@ fn readiness_gates(pod: &Object) -> String {
 pub fn cells(pod: &Object, now: Timestamp) -> Vec<Value> {
     let sidecars = list(pod, "/spec/initContainers").iter().filter(|c| text(c, "restartPolicy") == "Always").count();
     let total = list(pod, "/spec/containers").len() + sidecars;
-    let is_up = |s: &&Value| s["ready"] == true && s["state"].get("running").is_some();
-    let ready = list(pod, "/status/containerStatuses").iter().filter(is_up).count()
-        + list(pod, "/status/initContainerStatuses").iter().filter(|s| is_up(s) && is_sidecar(pod, text(s, "name"))).count();
+    let found = Containers::of(pod);
+    let status = match pod.deletion_timestamp() {
+        Some(_) if pod.str_at("/status/reason") == "NodeLost" => "Unknown".to_owned(),
+        Some(_) if !matches!(pod.str_at("/status/phase"), "Failed" | "Succeeded") => "Terminating".to_owned(),
+        _ => found.reason.unwrap_or_default(),
+    };
     let ip = list(pod, "/status/podIPs").first().map(|ip| text(ip, "ip")).unwrap_or("");
     vec![
         pod.name().into(),
-        format!("{ready}/{total}").into(),
-        status(pod).into(),
-        restart_text(pod, now).into(),
+        format!("{}/{total}", found.ready).into(),
+        status.into(),
+        found.restarts.text(now).into(),
         age::since(pod.metadata("creationTimestamp"), now).into(),
         or_none(ip).into(),
         or_none(pod.str_at("/spec/nodeName")).into(),
