@@ -13,7 +13,7 @@ fn listed(words: &[&str]) -> String {
 }
 
 /// The value is not shown.
-fn invalid_without_value(at: &At<'_>, detail: &str) -> Cause {
+pub fn invalid_without_value(at: &At<'_>, detail: &str) -> Cause {
     Cause { reason: "FieldValueInvalid", message: format!("Invalid value: {detail}"), field: at.path.clone() }
 }
 
@@ -136,7 +136,8 @@ pub fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
     Ok(total)
 }
 
-fn interval(text: &str, completions: i64) -> Result<(i64, i64), String> {
+/// The first and the last index of `0-2`, or of `5`.
+pub fn interval(text: &str, completions: i64) -> Result<(i64, i64), String> {
     let index = |word: &str| match word.parse::<i64>() {
         Err(_) => Err(format!("cannot convert string to integer for index: \"{word}\"")),
         Ok(n) if n >= completions => Err(format!("too large index: \"{word}\"")),

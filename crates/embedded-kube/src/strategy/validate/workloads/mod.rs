@@ -6,6 +6,7 @@ mod apps;
 mod cron;
 mod job;
 mod job_policy;
+mod job_status;
 mod stateful;
 mod status;
 

@@ -91,6 +91,16 @@ const KINDS: &[Counts] = &[
 /// A changed status; `None` for kinds whose status is not checked here.
 pub fn check(resource: &Resource, at: &At<'_>, metadata: impl Fn(&mut Vec<Cause>)) -> Option<Vec<Cause>> {
     let mut causes = Vec::new();
+    match resource.table.as_str() {
+        "batch/jobs" => {
+            metadata(&mut causes);
+            super::job_status::check(at, &mut causes);
+            return Some(causes);
+        }
+        // What all kinds look at is enough.
+        "batch/cronjobs" => return Some(causes),
+        _ => {}
+    }
     let kind = KINDS.iter().find(|kind| kind.table == resource.table)?;
     let status = at.get("status");
     // StatefulSets look at their status first.
