@@ -1,5 +1,7 @@
 //! Cluster IPs and node ports. Main type: [`Allocations`], which the registry tells of every stored service.
 
+mod node_ports;
+
 use crate::registry::Registry;
 use crate::status::{Cause, Status};
 use serde_json::{Map, Value, json};
@@ -12,8 +14,6 @@ use super::validate::{self, rules::At};
 
 /// The service network, a /16; the first address is the API server's.
 const NETWORK: [u8; 2] = [10, 0];
-/// The range that node ports are taken from.
-const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
 /// What is in use and where the search goes on. An address is not used again soon after its service went.
 #[derive(Debug, Default)]
@@ -105,14 +105,18 @@ pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>, 
         address(&mut used, &mut spec, &key, name_problems(&name, dry_run || old.is_some()), dry_run)
             .map_err(|cause| invalid(vec![cause]))?;
     }
+    let mut ports = node_ports::Ports::new(&mut used, &spec, dry_run);
     if needs_node_ports(&spec) {
-        node_ports(&mut used, &mut spec, before.as_ref(), dry_run).map_err(|cause| invalid(vec![cause]))?;
-        if old.is_some() {
-            distinct_node_ports(&spec)?;
+        match &before {
+            None => ports.create(&mut spec).map_err(|cause| invalid(vec![cause]))?,
+            Some(before) => {
+                ports.update(&mut spec, before).map_err(|cause| invalid(vec![cause]))?;
+                node_ports::distinct(&spec)?;
+            }
         }
     }
     if needs_health_port(&spec) && !before.as_ref().is_some_and(needs_health_port) {
-        health_port(&mut used, &mut spec)?;
+        ports.health(&mut spec)?;
     }
     drop(used);
     if let Some(before) = &before {
@@ -299,83 +303,6 @@ fn address(used: &mut Used, spec: &mut Map<String, Value>, key: &str, problems: 
     Ok(())
 }
 
-/// Whether this node port can be had.
-fn take_port(used: &mut Used, port: i64) -> Result<(), String> {
-    let port = u16::try_from(port).ok().filter(|p| NODE_PORTS.contains(p));
-    let Some(port) = port else {
-        let (low, high) = (NODE_PORTS.start(), NODE_PORTS.end());
-        return Err(format!("provided port is not in the valid range. The range of valid ports is {low}-{high}"));
-    };
-    if used.ports.contains(&port) { Err("provided port is already allocated".to_owned()) } else { Ok(()) }
-}
-
-/// Node ports for the ports that have none; ports with the same number share theirs.
-fn node_ports(used: &mut Used, spec: &mut Map<String, Value>, before: Option<&Map<String, Value>>, dry_run: bool) -> Result<(), Cause> {
-    let numbers = |spec: &Map<String, Value>| -> Vec<i64> {
-        let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
-        ports.filter_map(|p| p["nodePort"].as_i64()).filter(|n| *n != 0).collect()
-    };
-    let automatic = text(spec, "type") == "NodePort" || spec.get("allocateLoadBalancerNodePorts") == Some(&Value::Bool(true));
-    let asked: Vec<u16> = numbers(spec).iter().filter_map(|n| u16::try_from(*n).ok()).collect();
-    let known = before.map(numbers).unwrap_or_default();
-    let all = spec.get("ports").and_then(Value::as_array).cloned().unwrap_or_default();
-    let mut by_port: HashMap<i64, i64> = HashMap::new();
-    for (i, port) in all.iter().enumerate() {
-        let (given, own) = (port["nodePort"].as_i64().unwrap_or(0), port["port"].as_i64().unwrap_or(0));
-        let sibling = all.iter().find(|p| p["port"].as_i64() == Some(own) && p["nodePort"].as_i64().unwrap_or(0) != 0);
-        let wanted = if given == 0 && before.is_none() { sibling.and_then(|p| p["nodePort"].as_i64()).unwrap_or(0) } else { given };
-        let chosen = match wanted {
-            0 if !automatic => continue,
-            0 if before.is_none() && by_port.contains_key(&own) => by_port[&own],
-            0 if dry_run => by_port.values().copied().max().unwrap_or(i64::from(*NODE_PORTS.end()) + 1) + 1,
-            // The search goes on from the port found last, so that nobody else finds it before this one is stored.
-            0 => match free_port(used, &asked) {
-                Some(port) => port.into(),
-                None => return Err(Cause::invalid("spec.ports", &Value::Null, "failed to allocate a nodePort: range is full")),
-            },
-            n => {
-                let seen = known.contains(&n) || by_port.values().any(|v| *v == n);
-                if !seen && let Err(why) = take_port(used, n) {
-                    return Err(Cause::invalid(&format!("spec.ports[{i}].nodePort"), &n.into(), &why));
-                }
-                n
-            }
-        };
-        by_port.insert(own, chosen);
-        if let Some(entry) = spec.get_mut("ports").and_then(|p| p.get_mut(i)).and_then(Value::as_object_mut) {
-            entry.insert("nodePort".into(), chosen.into());
-        }
-    }
-    Ok(())
-}
-
-/// An update may give no two ports the same node port, whatever else is wrong with them.
-fn distinct_node_ports(spec: &Map<String, Value>) -> Result<(), Status> {
-    let mut taken = HashSet::new();
-    for port in spec.get("ports").and_then(Value::as_array).into_iter().flatten() {
-        let (protocol, number) = (port["protocol"].as_str().unwrap_or(""), port["nodePort"].as_i64().unwrap_or(0));
-        if number != 0 && !taken.insert((protocol, number)) {
-            return Err(Status::new(500, "", format!("duplicate nodePort: {{{protocol} {number}}}")));
-        }
-    }
-    Ok(())
-}
-
-fn health_port(used: &mut Used, spec: &mut Map<String, Value>) -> Result<(), Status> {
-    let asked = number(spec, "healthCheckNodePort");
-    if asked != 0 {
-        let refuse = |why| Status::internal(format!("failed to allocate requested HealthCheck NodePort {asked}: {why}"));
-        return take_port(used, asked).map_err(refuse);
-    }
-    match free_port(used, &[]) {
-        Some(port) => {
-            spec.insert("healthCheckNodePort".into(), port.into());
-            Ok(())
-        }
-        None => Err(Status::internal("failed to allocate a HealthCheck NodePort 0: range is full")),
-    }
-}
-
 /// A service that changed its type loses what only the old type had, unless the request says otherwise.
 fn drop_what_the_type_lacks(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
     let (was, is) = (text(before, "type").to_owned(), text(spec, "type").to_owned());
@@ -428,19 +355,6 @@ fn free_address(used: &mut Used) -> String {
         }
     }
     String::new()
-}
-
-fn free_port(used: &mut Used, asked: &[u16]) -> Option<u16> {
-    let size = NODE_PORTS.end() - NODE_PORTS.start() + 1;
-    for _ in 0..size {
-        // A step that visits every port, so that ports look as scattered as a real server's.
-        used.next_port = (used.next_port + 1_117) % size;
-        let port = NODE_PORTS.start() + used.next_port;
-        if !used.ports.contains(&port) && !asked.contains(&port) {
-            return Some(port);
-        }
-    }
-    None
 }
 
 fn given_ports(object: &Object) -> Vec<u16> {
