@@ -24,7 +24,7 @@ pub fn autoscaler(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>
     if min.int().is_some_and(|min| limit < min) {
         causes.push(max.invalid_as(limit, "must be greater than or equal to `minReplicas`"));
     }
-    reference(&spec.get("scaleTargetRef"), false, causes);
+    scaled(&spec.get("scaleTargetRef"), causes);
     let metrics = spec.get("metrics");
     metrics.items().iter().for_each(|metric| self::metric(metric, causes));
     let scales_to_zero = |m: &At<'_>| matches!(m.get("type").text(), "Object" | "External");
@@ -44,15 +44,28 @@ pub fn autoscaler_status(object: &Object, old: Option<&Object>, causes: &mut Vec
     status.get("desiredReplicas").check(&[Check::AtLeast(0)], causes);
 }
 
-fn reference(to: &At<'_>, core_allowed: bool, causes: &mut Vec<Cause>) {
+/// What is scaled. Its version stays as it is while its kind does; of the core group only one kind can be scaled.
+fn scaled(to: &At<'_>, causes: &mut Vec<Cause>) {
+    reference(to, causes);
+    let (kind, same) = (to.get("kind"), |field: &str| to.old.is_some() && !to.get(field).is_changed());
+    if !(same("kind") && same("apiVersion")) {
+        version(to, kind.text() == "ReplicationController", causes);
+    }
+}
+
+fn reference(to: &At<'_>, causes: &mut Vec<Cause>) {
     for field in ["kind", "name"] {
         to.get(field).check(&[Check::Required(""), Check::Form(formats::path_segment)], causes);
     }
+}
+
+fn version(to: &At<'_>, core_allowed: bool, causes: &mut Vec<Cause>) {
     let version = to.get("apiVersion");
-    match version.text().matches('/').count() {
-        0 if !core_allowed => causes.push(version.invalid("apiVersion must specify API group")),
-        0 | 1 => {}
-        _ => causes.push(version.invalid(&format!("unexpected GroupVersion string: {}", version.text()))),
+    let (group, more) = version.text().split_once('/').unwrap_or_default();
+    if more.contains('/') {
+        causes.push(version.invalid(&format!("unexpected GroupVersion string: {}", version.text())));
+    } else if group.is_empty() && !core_allowed {
+        causes.push(version.invalid("apiVersion must specify API group"));
     }
 }
 
@@ -125,7 +138,8 @@ fn metric(metric: &At<'_>, causes: &mut Vec<Cause>) {
 fn source(field: &str, source: &At<'_>, causes: &mut Vec<Cause>) {
     match field {
         "object" => {
-            reference(&source.get("describedObject"), true, causes);
+            reference(&source.get("describedObject"), causes);
+            version(&source.get("describedObject"), true, causes);
             identifier(&source.get("metric"), causes);
         }
         "external" | "pods" => identifier(&source.get("metric"), causes),
