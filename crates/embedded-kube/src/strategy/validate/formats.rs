@@ -5,6 +5,12 @@ use regex::Regex;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::LazyLock;
 
+/// The number of a percentage; one that is too large is as large as can be.
+pub fn percentage(text: &str) -> Option<i64> {
+    let digits = text.strip_suffix('%').filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))?;
+    Some(digits.parse().unwrap_or(i64::MAX))
+}
+
 /// A check of a string.
 pub type Format = fn(&str) -> Vec<String>;
 

@@ -34,7 +34,7 @@ fn int_or_percent(at: &At<'_>, causes: &mut Vec<Cause>) {
     match at.value {
         Value::String(text) => {
             at.form(formats::percent, causes);
-            if text.strip_suffix('%').and_then(|n| n.parse::<i64>().ok()).is_some_and(|n| n > 100) {
+            if formats::percentage(text).is_some_and(|n| n > 100) {
                 causes.push(at.invalid("must not be greater than 100%"));
             }
         }

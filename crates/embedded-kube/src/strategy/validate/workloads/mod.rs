@@ -10,6 +10,7 @@ mod job_status;
 mod stateful;
 mod status;
 
+use super::formats::percentage;
 use super::meta;
 use super::pod;
 use super::rules::{At, Check, Rule, label_selector};
@@ -160,15 +161,11 @@ fn int_or_percent(at: &At<'_>, causes: &mut Vec<Cause>) {
 
 /// The number in front of the percent sign, or the number.
 fn amount(at: &At<'_>) -> i64 {
-    percentage(at).or(at.int()).unwrap_or_else(|| at.text().parse().unwrap_or(0))
-}
-
-fn percentage(at: &At<'_>) -> Option<i64> {
-    at.text().strip_suffix('%')?.parse().ok()
+    percentage(at.text()).or(at.int()).unwrap_or_else(|| at.text().parse().unwrap_or(0))
 }
 
 fn at_most_100_percent(at: &At<'_>, causes: &mut Vec<Cause>) {
-    if percentage(at).is_some_and(|n| n > 100) {
+    if percentage(at.text()).is_some_and(|n| n > 100) {
         causes.push(at.invalid("must not be greater than 100%"));
     }
 }
