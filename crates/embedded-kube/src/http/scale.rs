@@ -4,7 +4,7 @@ use super::{Call, body, json_response, with_warnings, write};
 use crate::catalog::CRD_TABLE;
 use crate::registry::meta::{asked_revision, check_name, check_uid, replaces};
 use crate::registry::{Part, Patch, WriteOptions, Written, apply_scale, patched_scale, track_scale, unreadable};
-use crate::status::{Cause, Status};
+use crate::status::Status;
 use crate::strategy;
 use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
 use axum::body::Body;
@@ -210,9 +210,9 @@ fn set(
     admission::admit(&request(call, options), &mut scale, Some(&old), &mut answers)?;
     let replicas = scale.i64_at("/spec/replicas").unwrap_or(0);
     // A custom resource says itself what its numbers may be.
-    if replicas < 0 && call.resource.custom.is_none() {
-        let cause = Cause::invalid("spec.replicas", &replicas.into(), "must be greater than or equal to 0");
-        return Err(Status::invalid("autoscaling", "Scale", call.name(), vec![cause]));
+    let causes = if call.resource.custom.is_none() { strategy::check_scale(&scale) } else { Vec::new() };
+    if !causes.is_empty() {
+        return Err(Status::invalid("autoscaling", "Scale", call.name(), causes));
     }
     check_whose(call, live, &scale)?;
     let asked = asked_revision(&scale)?;

@@ -282,6 +282,11 @@ pub(crate) fn selector_attributes(attributes: &Value) -> Vec<crate::status::Caus
     causes
 }
 
+/// What is wrong with a Scale.
+pub(crate) fn check_scale(scale: &Object) -> Vec<crate::status::Cause> {
+    validate::scale(scale)
+}
+
 /// What is wrong with the metadata of an object inside an object.
 pub(crate) fn embedded_metadata(metadata: &Value, path: &str) -> Vec<crate::status::Cause> {
     validate::embedded(metadata, path)

@@ -116,6 +116,13 @@ pub fn check(resource: &Resource, object: &Object) -> Vec<Cause> {
     causes
 }
 
+/// A full look at the metadata of a Scale.
+pub fn check_scale(scale: &Object) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    full(scale, formats::dns_subdomain, true, &mut causes);
+    causes
+}
+
 /// The look that every new object gets after its kind's own checks found nothing.
 pub fn check_common(object: &Object) -> Vec<Cause> {
     let mut causes = Vec::new();

@@ -146,6 +146,13 @@ pub fn decision(object: &Object, old: &Object) -> Vec<Cause> {
     causes
 }
 
+/// What is wrong with a Scale.
+pub fn scale(scale: &Object) -> Vec<Cause> {
+    let mut causes = meta::check_scale(scale);
+    At::of(scale, None, "spec").get("replicas").check(&[rules::Check::AtLeast(0)], &mut causes);
+    causes
+}
+
 /// What is wrong with the metadata of an object inside an object.
 pub fn embedded(metadata: &serde_json::Value, path: &str) -> Vec<Cause> {
     meta::embedded(metadata, path)
