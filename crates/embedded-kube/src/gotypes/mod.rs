@@ -18,7 +18,7 @@ pub use diff::diff;
 #[allow(unused_imports, reason = "for the checks of kinds")]
 pub use internal::internal;
 use normalize::omitted;
-pub use normalize::{drop_empty, drop_zero, forget_empty, normalize, read_into, share_empty, zero};
+pub use normalize::{drop_empty, drop_zero, forget_empty, normalize, read_into, share_equal, zero};
 pub use read::{WrongType, cut_numbers};
 pub use syntax::syntax_error;
 pub use text::{AsWritten, text_of};

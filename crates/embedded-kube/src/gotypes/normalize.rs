@@ -4,6 +4,7 @@
 use super::read::{WrongType, read};
 use super::{Field, Struct, Type, find};
 use serde_json::{Map, Value};
+use tiphys_apimachinery::quantity::Quantity;
 
 /// Drops what Go omits, writes what Go always writes, and brings quantities to their canonical form.
 pub fn normalize(map: &mut Map<String, Value>, of: &'static Struct) -> Result<(), WrongType> {
@@ -29,34 +30,42 @@ pub fn drop_zero(map: &mut Map<String, Value>, of: &'static Struct) {
     walk(map, of, true);
 }
 
-/// Gives `to` the lists and maps without anything in them that `from` has where `to` has nothing: to Go they are equal.
-pub fn share_empty(from: &Map<String, Value>, to: &mut Map<String, Value>, of: &'static Struct) {
+/// Gives `to` what `from` has where Go takes the two for equal: amounts that are written in another way, and lists and maps without
+/// anything in them where `to` has nothing.
+pub fn share_equal(from: &Map<String, Value>, to: &mut Map<String, Value>, of: &'static Struct) {
     for field in &of.fields {
         if let (Type::Message(name), true) = (&field.ty, field.inline) {
-            find(name).into_iter().for_each(|inner| share_empty(from, to, inner));
+            find(name).into_iter().for_each(|inner| share_equal(from, to, inner));
             continue;
         }
         let Some(value) = from.get(field.name) else { continue };
         let nothing = value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty);
         match to.get_mut(field.name).filter(|old| !old.is_null()) {
-            Some(old) => share_empty_parts(value, old, &field.ty),
+            Some(old) => share_equal_parts(value, old, &field.ty),
             None if nothing && matches!(field.ty, Type::List(_) | Type::Map(_)) => drop(to.insert(field.name.to_owned(), value.clone())),
             None => {}
         }
     }
 }
 
-fn share_empty_parts(from: &Value, to: &mut Value, ty: &Type) {
+fn share_equal_parts(from: &Value, to: &mut Value, ty: &Type) {
     match (ty, from, to) {
         (Type::Message(name), Value::Object(from), Value::Object(to)) => {
-            find(name).into_iter().for_each(|inner| share_empty(from, to, inner))
+            find(name).into_iter().for_each(|inner| share_equal(from, to, inner))
         }
         (Type::List(item), Value::Array(from), Value::Array(to)) => {
-            from.iter().zip(to).for_each(|(from, to)| share_empty_parts(from, to, item));
+            from.iter().zip(to).for_each(|(from, to)| share_equal_parts(from, to, item));
         }
         (Type::Map(item), Value::Object(from), Value::Object(to)) => {
             for (key, to) in to.iter_mut() {
-                from.get(key).into_iter().for_each(|from| share_empty_parts(from, to, item));
+                from.get(key).into_iter().for_each(|from| share_equal_parts(from, to, item));
+            }
+        }
+        (Type::Quantity, Value::String(from), Value::String(to)) if from != to => {
+            if let (Ok(one), Ok(other)) = (from.parse::<Quantity>(), to.parse::<Quantity>())
+                && one.cmp(&other).is_eq()
+            {
+                to.clone_from(from);
             }
         }
         _ => {}

@@ -404,15 +404,17 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object, empt
         "status" => resource.custom.is_none() || resource.has_status(),
         _ => false,
     };
-    let differs = |new: &Object| old.0.keys().chain(new.0.keys()).any(|key| !skipped(key) && old.0.get(key) != new.0.get(key));
-    // A list without anything in it is none, also where Go writes it.
+    let differ = |old: &Object, new: &Object| old.0.keys().chain(new.0.keys()).any(|key| !skipped(key) && old.0.get(key) != new.0.get(key));
+    // A list without anything in it is none, also where Go writes it, and an amount is the same however it is written.
     let of = gotypes::of(&resource.gvk()).filter(|_| resource.custom.is_none());
-    let changed = differs(new)
+    let changed = differ(old, new)
         && of.is_none_or(|of| {
             let counted = new.0.iter().filter(|(key, _)| !skipped(key));
             let mut kept = Object(counted.map(|(key, value)| (key.clone(), value.clone())).collect());
             gotypes::forget_empty(&mut kept.0, of);
-            differs(&kept)
+            let mut before = old.clone();
+            gotypes::share_equal(&kept.0, &mut before.0, of);
+            differ(&before, &kept)
         });
     // Deployments count their annotations, too, except for the one that their controller writes with the status.
     let counted = |o: &Object| {

@@ -175,10 +175,10 @@ pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part
         return Ok(Vec::new());
     }
     let wrong = custom::wrong_type(resource, object);
-    // Only what differs by more than by having nothing in it is a change, except where Go compares to the letter.
+    // Only what differs to Go is a change, except where Go compares to the letter.
     let lenient = resource.custom.is_none() && !matches!(resource.table.as_str(), "/configmaps" | "/secrets");
     let shared = old.filter(|_| lenient).cloned().map(|mut old| {
-        gotypes::of(&resource.gvk()).into_iter().for_each(|of| gotypes::share_empty(&object.0, &mut old.0, of));
+        gotypes::of(&resource.gvk()).into_iter().for_each(|of| gotypes::share_equal(&object.0, &mut old.0, of));
         old
     });
     let old = shared.as_ref().or(old);
