@@ -416,13 +416,8 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object, empt
             gotypes::share_equal(&kept.0, &mut before.0, of);
             differ(&before, &kept)
         });
-    // Deployments count their annotations, too, except for the one that their controller writes with the status.
-    let counted = |o: &Object| {
-        let mut annotations = o.annotations();
-        annotations.remove("deployment.kubernetes.io/revision");
-        annotations
-    };
-    let annotations = resource.is("apps", "deployments") && counted(old) != counted(new);
+    // Deployments count their annotations, too.
+    let annotations = resource.is("apps", "deployments") && old.annotations() != new.annotations();
     // Nor is placing a pod a change of what was asked for.
     if resource.is("", "pods") && old.str_at("/spec/nodeName") != new.str_at("/spec/nodeName") {
         return;

@@ -94,7 +94,10 @@ pub fn prepare_create(
             object.metadata_mut().insert("name".into(), uuid::Uuid::new_v4().to_string().into());
         }
         "batch/jobs" => defaults::job_selector(object),
-        "apps/daemonsets" => object.set_annotation(TEMPLATE_GENERATION, "1"),
+        "apps/daemonsets" => {
+            let sent = object.annotation(TEMPLATE_GENERATION).and_then(|count| count.parse::<i64>().ok());
+            object.set_annotation(TEMPLATE_GENERATION, &sent.unwrap_or(0).max(1).to_string());
+        }
         _ => {}
     }
     read_again(resource, object).map(|()| warnings)

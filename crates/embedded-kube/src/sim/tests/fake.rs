@@ -194,6 +194,9 @@ impl SimStore for FakeStore {
         let current = Self::current(&inner, &object)?;
         let mut new = Object::clone(&current);
         new.0.insert("status".into(), object.0.get("status").cloned().unwrap_or(Value::Null));
+        if let Some(annotations) = object.metadata("annotations") {
+            new.metadata_mut().insert("annotations".into(), annotations.clone());
+        }
         Ok(if new == *current { current } else { inner.put(new) })
     }
 

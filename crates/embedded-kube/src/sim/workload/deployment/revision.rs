@@ -1,6 +1,9 @@
 //! Revision numbers of a Deployment and its ReplicaSets, and how many old ones are kept.
 
-use super::super::super::{fields::status_i64, plan::Plan};
+use super::super::super::{
+    fields::status_i64,
+    plan::{Change, Plan},
+};
 use super::{Sets, Spec, size};
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
@@ -52,7 +55,8 @@ pub fn sync(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) -> bool {
     if spec.object.annotation(REVISION) != Some(&number.to_string()) {
         let mut deployment = spec.object.clone();
         deployment.set_annotation(REVISION, &number.to_string());
-        plan.update(deployment, None);
+        // With the status, since other changes of annotations count as changes of what is wanted.
+        plan.push(Change::Status(deployment));
     }
     changed
 }
