@@ -188,8 +188,9 @@ fn cron_job(o: &Object, age: Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn balancer(o: &Object) -> String {
-    let one = |i: &Value| if text(i, "ip").is_empty() { text(i, "hostname").to_owned() } else { text(i, "ip").to_owned() };
-    list(o, "/status/loadBalancer/ingress").iter().map(one).collect::<Vec<_>>().join(",")
+    let one = |i| if text(i, "ip").is_empty() { text(i, "hostname") } else { text(i, "ip") };
+    let points: BTreeSet<&str> = list(o, "/status/loadBalancer/ingress").iter().map(one).filter(|point| !point.is_empty()).collect();
+    Vec::from_iter(points).join(",")
 }
 
 fn external_ip(o: &Object) -> String {
@@ -220,8 +221,11 @@ fn service(o: &Object, age: Value) -> Vec<Value> {
 
 fn ingress(o: &Object, age: Value) -> Vec<Value> {
     let rules = list(o, "/spec/rules");
-    let hosts: Vec<&str> = rules.iter().take(3).map(|r| text(r, "host")).filter(|h| !h.is_empty()).collect();
-    let hosts = match (hosts.is_empty(), rules.len() > 3) {
+    let named = rules.iter().enumerate().filter(|(_, r)| !text(r, "host").is_empty()).take(3);
+    let (places, hosts): (Vec<usize>, Vec<&str>) = named.map(|(i, r)| (i, text(r, "host"))).unzip();
+    // Whatever comes after the third name is more, named or not.
+    let more = places.get(2).is_some_and(|last| last + 1 < rules.len());
+    let hosts = match (hosts.is_empty(), more) {
         (true, _) => "*".to_owned(),
         (false, true) => format!("{} + {} more...", hosts.join(","), rules.len() - 3),
         (false, false) => hosts.join(","),
