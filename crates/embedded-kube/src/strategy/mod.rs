@@ -224,7 +224,7 @@ pub fn let_pass(resource: &Resource, object: &Object, old: &Object, part: Part) 
 
 /// Whether the server changes such objects beyond defaults when they are updated.
 pub fn decides_on_update(resource: &Resource, part: Part) -> bool {
-    let tables = ["/services", "/persistentvolumes", "/persistentvolumeclaims", "/namespaces", "apps/daemonsets", CSR];
+    let tables = ["/services", "/persistentvolumes", "/persistentvolumeclaims", "/namespaces", "apps/daemonsets", "apps/statefulsets", CSR];
     tables.contains(&resource.table.as_str()) || (part == Part::Status && resource.is("", "pods"))
 }
 

@@ -80,7 +80,7 @@ pub fn prepare_create(
             taint_new_node(object);
         }
         "storage.k8s.io/volumeattributesclasses" => add_finalizer(object, "kubernetes.io/vac-protection"),
-        "discovery.k8s.io/endpointslices" => drop_topology(None, object),
+        "discovery.k8s.io/endpointslices" => drop(drop_topology(None, object)),
         "coordination.k8s.io/leases" => drop_strategy(object),
         "resource.k8s.io/resourceslices" => drop(drop_device_fields(object)),
         "apiregistration.k8s.io/apiservices" if object.pointer("/spec/service").is_none_or(Value::is_null) => {
@@ -94,6 +94,7 @@ pub fn prepare_create(
             object.metadata_mut().insert("name".into(), uuid::Uuid::new_v4().to_string().into());
         }
         "batch/jobs" => defaults::job_selector(object),
+        "apps/statefulsets" => drop_unavailable(object),
         "apps/daemonsets" => {
             let sent = object.annotation(TEMPLATE_GENERATION).and_then(|count| count.parse::<i64>().ok());
             object.set_annotation(TEMPLATE_GENERATION, &sent.unwrap_or(0).max(1).to_string());
@@ -149,10 +150,9 @@ pub fn prepare_update(
             };
         }
         "/services" => service::allocate(registry, new, Some(old), dry_run)?,
-        "discovery.k8s.io/endpointslices" => drop_topology(Some(old), new),
         "coordination.k8s.io/leases" => drop_strategy(new),
         // Counted before it is dropped.
-        "resource.k8s.io/resourceslices" if drop_device_fields(new) => {
+        "resource.k8s.io/resourceslices" | "discovery.k8s.io/endpointslices" if drops_fields(resource, old, new) => {
             let next = old.generation() + 1;
             new.metadata_mut().insert("generation".into(), next.into());
         }
@@ -164,6 +164,7 @@ pub fn prepare_update(
         "/persistentvolumeclaims" => match_data_sources(Some(old), new),
         "/nodes" => forget_configuration(new),
         "apps/daemonsets" => count_template(old, new),
+        "apps/statefulsets" => drop_unavailable(new),
         _ => {}
     }
     Ok(())
@@ -253,15 +254,26 @@ fn match_data_sources(old: Option<&Object>, claim: &mut Object) {
     }
 }
 
-/// Topology as it was before it had fields of its own cannot be written any more.
-fn drop_topology(old: Option<&Object>, new: &mut Object) {
+/// Drops the fields of a slice that cannot be written; whether there were any.
+fn drops_fields(resource: &Resource, old: &Object, new: &mut Object) -> bool {
+    if resource.table == "discovery.k8s.io/endpointslices" { drop_topology(Some(old), new) } else { drop_device_fields(new) }
+}
+
+/// Topology as it was before it had fields of its own cannot be written any more; whether there was any.
+fn drop_topology(old: Option<&Object>, new: &mut Object) -> bool {
     if old.is_some_and(|old| old.0.get("endpoints") == new.0.get("endpoints")) {
-        return;
+        return false;
     }
-    for endpoint in new.0.get_mut("endpoints").and_then(Value::as_array_mut).into_iter().flatten() {
-        if let Some(endpoint) = endpoint.as_object_mut() {
-            endpoint.remove("deprecatedTopology");
-        }
+    let endpoints = new.0.get_mut("endpoints").and_then(Value::as_array_mut).into_iter().flatten();
+    let dropped = endpoints.filter_map(Value::as_object_mut).filter_map(|endpoint| endpoint.remove("deprecatedTopology"));
+    dropped.filter(|topology| topology.as_object().is_some_and(|map| !map.is_empty())).count() > 0
+}
+
+/// Pods of a StatefulSet are updated one at a time: the field is behind a switch that is off.
+fn drop_unavailable(set: &mut Object) {
+    let rolling = set.0.get_mut("spec").and_then(|spec| spec.get_mut("updateStrategy")).and_then(|s| s.get_mut("rollingUpdate"));
+    if let Some(rolling) = rolling.and_then(Value::as_object_mut) {
+        rolling.remove("maxUnavailable");
     }
 }
 

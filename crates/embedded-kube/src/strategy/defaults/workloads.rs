@@ -60,10 +60,6 @@ pub fn stateful_set(spec: &mut Fields) {
     if let (true, Some(rolling)) = (is(strategy, "type", "RollingUpdate"), map_at(strategy, "rollingUpdate")) {
         set(rolling, "partition", 0);
     }
-    // Pods of a StatefulSet are updated one at a time: the field is behind a switch that is off.
-    if let Some(rolling) = map_at(strategy, "rollingUpdate") {
-        rolling.remove("maxUnavailable");
-    }
     set(spec, "replicas", 1);
     set(spec, "revisionHistoryLimit", 10);
     let retention = map_entry(spec, "persistentVolumeClaimRetentionPolicy");
