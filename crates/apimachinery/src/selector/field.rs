@@ -46,11 +46,17 @@ impl FieldSelector {
 
     /// An absent field compares as the empty string, numbers and booleans as they are printed.
     pub fn matches(&self, object: &Object) -> bool {
-        self.terms.iter().all(|t| (field_text(object, &t.path) == t.value) == t.equal)
+        self.matches_as(|path| field_text(object, path))
+    }
+
+    /// The same with what the fields of an object are to whoever compares them.
+    pub fn matches_as(&self, text: impl Fn(&str) -> String) -> bool {
+        self.terms.iter().all(|t| (text(&t.path) == t.value) == t.equal)
     }
 }
 
-fn field_text(object: &Object, path: &str) -> String {
+/// A field as it is compared; empty when it is absent.
+pub fn field_text(object: &Object, path: &str) -> String {
     let mut parts = path.split('.');
     let first = parts.next().and_then(|p| object.0.get(p));
     match parts.try_fold(first, |value, part| value.map(|v| v.get(part))) {

@@ -5,7 +5,7 @@
 mod field;
 mod label;
 
-pub use field::{FieldSelector, FieldTerm};
+pub use field::{FieldSelector, FieldTerm, field_text};
 pub use label::{LabelOperator, LabelRequirement, LabelSelector, is_label_value, is_qualified_name};
 
 /// Longest selector text accepted, in bytes.

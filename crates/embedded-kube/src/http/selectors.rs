@@ -4,7 +4,8 @@ use super::query::Query;
 use crate::catalog::Resource;
 use crate::registry::Stored;
 use crate::status::{Cause, Status};
-use tiphys_apimachinery::selector::{FieldSelector, LabelSelector};
+use tiphys_apimachinery::Object;
+use tiphys_apimachinery::selector::{FieldSelector, LabelSelector, field_text};
 
 /// Fields of built-in kinds that can be selected, beyond name and namespace.
 const FIELDS: &[(&str, &[&str])] = &[
@@ -16,8 +17,10 @@ const FIELDS: &[(&str, &[&str])] = &[
             "spec.schedulerName",
             "spec.serviceAccountName",
             "spec.hostNetwork",
+            "spec.host",
             "status.phase",
             "status.podIP",
+            "status.podIPs",
             "status.nominatedNodeName",
         ],
     ),
@@ -38,6 +41,21 @@ const FIELDS: &[(&str, &[&str])] = &[
             "reason",
             "reportingComponent",
             "source",
+            "type",
+        ],
+    ),
+    (
+        "events.k8s.io/events",
+        &[
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "regarding.apiVersion",
+            "regarding.resourceVersion",
+            "regarding.fieldPath",
+            "reason",
+            "reportingController",
             "type",
         ],
     ),
@@ -97,8 +115,35 @@ impl Filter {
             _ => Some(true),
         });
         let only_cheap = fields.terms.iter().all(|t| t.path.starts_with("metadata."));
-        cheap.is_some() && (only_cheap || fields.matches(&stored.object()))
+        cheap.is_some() && (only_cheap || is_selected(fields, &stored.object()))
     }
+}
+
+fn is_selected(fields: &FieldSelector, object: &Object) -> bool {
+    fields.matches_as(|path| text_of(object, path))
+}
+
+/// What a field is to a selector, which does not always look where its name says.
+fn text_of(object: &Object, path: &str) -> String {
+    let text = |path: &str| field_text(object, path);
+    let or = |text: String, default: &str| if text.is_empty() { default.to_owned() } else { text };
+    match (object.api_version(), object.kind(), path) {
+        ("v1", "Pod", "spec.host") => text("spec.nodeName"),
+        // Known, but of no pod.
+        ("v1", "Pod", "status.podIPs") => String::new(),
+        ("v1", "Pod", "spec.hostNetwork") | ("v1", "Node", "spec.unschedulable") => or(text(path), "false"),
+        ("v1", "Event", "source") => or(text("source.component"), &text("reportingComponent")),
+        ("v1", "Event", "reportingController") => text("reportingComponent"),
+        ("v1", "Event", path) if path.starts_with("regarding.") => text(&path.replacen("regarding", "involvedObject", 1)),
+        ("batch/v1", "Job", "status.successful") => or(text("status.succeeded"), "0"),
+        _ => text(path),
+    }
+}
+
+/// The fields of a kind that can be selected, if it has its own.
+fn fields_of(resource: &Resource) -> Option<&'static [&'static str]> {
+    let table = if resource.is("events.k8s.io", "events") { "events.k8s.io/events" } else { resource.table.as_str() };
+    FIELDS.iter().find(|(of, _)| *of == table).map(|(_, fields)| *fields)
 }
 
 fn unknown_field(resource: &Resource, path: &str) -> String {
@@ -108,7 +153,7 @@ fn unknown_field(resource: &Resource, path: &str) -> String {
     if resource.is("resource.k8s.io", "resourceslices") {
         return format!("field label not supported for resource.k8s.io/{}, Kind=ResourceSlice: {path}", resource.version);
     }
-    if resource.custom.is_some() || FIELDS.iter().any(|(table, _)| *table == resource.table) {
+    if resource.custom.is_some() || fields_of(resource).is_some() {
         return format!("field label not supported: {path}");
     }
     format!("\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
@@ -120,8 +165,8 @@ fn is_selectable(resource: &Resource, path: &str) -> bool {
     }
     match &resource.custom {
         Some(custom) => custom.selectable_fields.iter().any(|f| f.trim_start_matches('.') == path),
-        None => match FIELDS.iter().find(|(table, _)| *table == resource.table) {
-            Some((_, fields)) => fields.contains(&path),
+        None => match fields_of(resource) {
+            Some(fields) => fields.contains(&path),
             // The rule for kinds without fields of their own does not ask whether they live in a namespace.
             None => path == "metadata.namespace",
         },
