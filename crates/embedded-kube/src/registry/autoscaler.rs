@@ -105,7 +105,8 @@ pub fn to_v1(object: &mut Object) {
     }
 }
 
-fn drop_annotations(object: &mut Object) {
+/// The second version has a field for everything, so that nothing is kept in annotations.
+pub fn drop_annotations(object: &mut Object) {
     let Some(annotations) = object.metadata_mut().get_mut("annotations").and_then(Value::as_object_mut) else { return };
     annotations.retain(|name, _| !ROUND_TRIP.contains(&name.as_str()));
     if annotations.is_empty() {

@@ -161,6 +161,9 @@ pub fn fill_in(registry: &Registry, resource: &Resource, object: &mut Object) {
     } else if resource.is("autoscaling", "horizontalpodautoscalers") && resource.version == "v1" {
         defaults::old_autoscaler(object);
     } else if resource.custom.is_none() {
+        if resource.is("autoscaling", "horizontalpodautoscalers") {
+            crate::registry::autoscaler::drop_annotations(object);
+        }
         defaults::apply(&resource.table, object);
         if resource.table == "resource.k8s.io/resourceslices" {
             defaults::taint_times(object, &crate::registry::meta::timestamp(registry.now()));
