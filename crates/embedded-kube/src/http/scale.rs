@@ -1,7 +1,8 @@
 //! The scale subresource: the number of replicas of an object, as `autoscaling/v1` `Scale`.
 
-use super::{Call, body, json_response, with_warnings, write};
-use crate::catalog::CRD_TABLE;
+use super::negotiate::{self, Form};
+use super::{Call, body, json_response, object, table, with_warnings, write};
+use crate::catalog::{CRD_TABLE, Resource};
 use crate::registry::meta::{asked_revision, check_name, check_uid, replaces};
 use crate::registry::{Part, Patch, WriteOptions, Written, apply_scale, patched_scale, track_scale, unreadable};
 use crate::status::Status;
@@ -66,7 +67,33 @@ pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
     {
         return Err(Status::internal(format!("the spec replicas field {path:?} does not exist")));
     }
-    Ok(json_response(&scale_of(call, &live)))
+    answer(call, &live)
+}
+
+/// The Scale of an object in the form that the client wants.
+fn answer(call: &Call<'_>, object: &Object) -> Result<Response<Body>, Status> {
+    let scale = scale_of(call, object);
+    if call.resource.custom.is_some() {
+        return Ok(json_response(&scale));
+    }
+    let mut resource = Resource::clone(&call.resource);
+    [resource.group, resource.version, resource.kind, resource.table] = ["autoscaling", "v1", "Scale", table::SCALES].map(str::to_owned);
+    let beta = negotiate::is_beta(&call.parts.headers);
+    let whole = || Object::from_value(scale.clone()).map_err(|e| Status::internal(e.to_string()));
+    let answer = match negotiate::form(&call.parts.headers)? {
+        Form::Object | Form::GroupDiscovery => scale,
+        Form::MetadataList => {
+            let text = "you requested PartialObjectMetadataList, but the requested object is not a list (*autoscaling.Scale)";
+            return Err(Status::new(406, "NotAcceptable", text));
+        }
+        Form::Metadata => negotiate::in_version(beta, object::metadata_only(&resource, &whole()?)),
+        Form::Table => {
+            let include = table::Include::from_query(call.query.get("includeObject"));
+            let meta = json!({"resourceVersion": object.resource_version()});
+            negotiate::in_version(beta, table::of_object(&resource, &whole()?, meta, include, call.registry().now()))
+        }
+    };
+    Ok(json_response(&answer))
 }
 
 pub async fn update(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
@@ -173,7 +200,7 @@ async fn store(
         let written = set(call, &live, scale, managers.map_err(Status::internal)?, options).map_err(|status| status.warned(&warnings))?;
         let Some(written) = written else { continue };
         call.registry().durable(written.revision).await?;
-        let answer = with_warnings(json_response(&scale_of(call, &written.object)), &warnings);
+        let answer = with_warnings(answer(call, &written.object)?, &warnings);
         return Ok(with_warnings(answer, &written.warnings));
     }
     Err(Status::modified(&call.resource.group, &call.resource.resource, call.name()))

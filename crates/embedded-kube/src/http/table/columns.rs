@@ -26,6 +26,7 @@ const COLUMNS: &[(&str, &str)] = &[
     ("networking.k8s.io/networkpolicies", "Name,Pod-Selector,Age"),
     ("apps/statefulsets", "Name,Ready,Age,*Containers,*Images"),
     ("apps/deployments", "Name,Ready,Up-to-date,Available,Age,*Containers,*Images,*Selector"),
+    (super::SCALES, "Name,Desired:integer,Available:integer,Age"),
     ("apps/controllerrevisions", "Name,Controller,Revision,Age"),
     ("/endpoints", "Name,Endpoints,Age"),
     ("discovery.k8s.io/endpointslices", "Name,AddressType,Ports,Endpoints,Age"),

@@ -43,6 +43,7 @@ pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
             let owner = o.controller_of().map(|c| format!("{}{}/{}", c.kind.to_lowercase(), group(&c.api_version), c.name));
             vec![name(), owner.unwrap_or_else(|| NONE.to_owned()).into(), number(o, "/revision").into(), age()]
         }
+        super::SCALES => vec![name(), number(o, "/spec/replicas").into(), number(o, "/status/replicas").into(), age()],
         "/podtemplates" => {
             let (names, images) = containers(o, "/template/spec");
             vec![name(), names.into(), images.into(), selector(o, "/template/metadata/labels")]

@@ -17,6 +17,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
+/// Where the columns of a Scale are, which is no kind that is kept.
+pub const SCALES: &str = "autoscaling/scales";
+
 /// What a row carries of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Include {
@@ -89,7 +92,7 @@ fn definitions(resource: &Resource) -> Vec<Value> {
         let (priority, rest) = spec.strip_prefix('*').map_or((0, spec), |rest| (1, rest));
         let (name, kind) = rest.split_once(':').unwrap_or((rest, "string"));
         // Attachers are marked as names, too; of handlers the documentation says nothing.
-        let format = if matches!(name, "Name" | "Attacher") { "name" } else { "" };
+        let format = if matches!(name, "Name" | "Attacher") && resource.table != SCALES { "name" } else { "" };
         definition(name, kind, format, priority, if name == "Handler" { "" } else { name })
     };
     columns::of(&resource.table).split(',').map(one).collect()
