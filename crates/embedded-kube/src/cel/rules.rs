@@ -155,6 +155,13 @@ impl Compiled {
         let kind = Json::from(node.kind.as_str());
         let this = declare::value(spot.value, node, self.root);
         let before = spot.old.map(|old| declare::value(old, node, self.root));
+        let with_old = self.rules.iter().any(|(_, compiled)| compiled.uses_old);
+        // Messages see the old value as it is, whatever the rule wants it to be.
+        let of_messages = |name: &str| match name {
+            "self" => Some(Ok(this.clone())),
+            "oldSelf" if with_old => before.clone().map(Ok),
+            _ => None,
+        };
         const NO_MORE: &str = "validation failed due to running out of cost budget, no further validation rules will be run";
         for (rule, compiled) in &self.rules {
             if budget.0 <= 0 {
@@ -187,7 +194,7 @@ impl Compiled {
             }
             match result {
                 Ok(Value::Bool(true)) => {}
-                Ok(_) => self.report(path, (rule, compiled, node), spot, &vars, budget, found),
+                Ok(_) => self.report(path, (rule, compiled, node), spot, &of_messages, budget, found),
                 Err(error) => {
                     found.problems.push(Problem::invalid(path, &kind, &failure(&error, rule)));
                     if error == EvalError::Cost {
@@ -384,22 +391,24 @@ impl<'n> Definitions<'n> {
             let program = match Program::compile(&env, &rule.rule) {
                 Err(error) => {
                     bad("rule", format!("compilation failed: {error}"));
-                    continue;
+                    None
                 }
                 Ok(program) if program.ty != Type::Bool => {
                     bad("rule", "cel expression must evaluate to a bool".into());
-                    continue;
+                    None
                 }
-                Ok(program) => program,
+                Ok(program) => Some(program),
             };
-            let times = spot.times.unwrap_or_else(|| sizes.occurrences());
-            let cost = estimate::cost(&program, &sizes).saturating_mul(times);
-            if cost > RULE_LIMIT {
-                problems.push(Problem::forbidden(&at("rule"), &too_expensive("estimated rule cost", cost, RULE_LIMIT)));
+            if let Some(program) = &program {
+                let times = spot.times.unwrap_or_else(|| sizes.occurrences());
+                let cost = estimate::cost(program, &sizes).saturating_mul(times);
+                if cost > RULE_LIMIT {
+                    problems.push(Problem::forbidden(&at("rule"), &too_expensive("estimated rule cost", cost, RULE_LIMIT)));
+                }
+                self.observe(at("rule"), cost);
+                problems.extend(self.message(rule, &env, &sizes, &at("messageExpression"), &shown));
             }
-            self.observe(at("rule"), cost);
-            problems.extend(self.message(rule, &env, &sizes, &at("messageExpression"), &shown));
-            if program.uses("oldSelf") {
+            if program.is_some_and(|p| p.uses("oldSelf")) {
                 if let Some(lost) = lost {
                     let detail = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {lost}");
                     problems.push(Problem::invalid(&at("rule"), &rule.rule.as_str().into(), &detail));
