@@ -211,7 +211,7 @@ fn nested(schema: &Value, skip_any: bool, skip_all: bool, path: &str, problems: 
 fn is_said(map: &Map<String, Value>, key: &str) -> bool {
     match map.get(key) {
         None | Some(Value::Null) => false,
-        Some(_) if key == "additionalProperties" || key == "default" => true,
+        Some(_) if key == "default" => true,
         Some(Value::Bool(b)) => *b,
         Some(Value::String(s)) => !s.is_empty() || key.ends_with("-type"),
         Some(Value::Array(list)) => !list.is_empty(),
