@@ -168,6 +168,11 @@ fn full(object: &Object, name: Format, domains: bool, causes: &mut Vec<Cause>) {
         true => causes.push(given.required("name or generateName is required")),
         false => given.form(name, causes),
     }
+    // Of others than embedded objects it has been looked at before.
+    let namespace = meta.get("namespace");
+    if !namespace.is_empty() {
+        namespace.form(formats::dns_label, causes);
+    }
     let generation = meta.get("generation");
     if generation.int().is_some_and(|n| n < 0) {
         causes.push(generation.invalid("must be greater than or equal to 0"));
