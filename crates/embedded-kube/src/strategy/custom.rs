@@ -36,15 +36,13 @@ pub fn read((custom, kind): (&Custom, &str), value: &mut Value, keep_nulls: bool
     // Of what is of another kind nobody says what it should look like.
     if let Some(node) = custom.node.as_ref().filter(|_| value["kind"] == kind) {
         unknown.extend(shape::prune(value, node));
-        if let Err(problem) = embedded::coerce(node, value, "", &read_metadata, &mut unknown) {
-            return Err(problem.line());
-        }
         if !keep_nulls {
             shape::drop_nulls(value, Some(node));
         }
+        let reading = embedded::Reading { metadata: &read_metadata, keep_nulls };
+        unknown.extend(reading.of(node, value).map_err(|problem| problem.line())?);
         shape::fill_in(value, node);
     }
-    unknown.sort();
     Ok(unknown)
 }
 

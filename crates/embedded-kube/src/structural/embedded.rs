@@ -1,6 +1,6 @@
 //! Objects inside objects (`x-kubernetes-embedded-resource`): they need a kind, an apiVersion and good metadata.
 //!
-//! Main function: [`check`].
+//! Main function: [`check`]; main type: [`Reading`].
 
 use super::Node;
 use super::problem::Problem;
@@ -16,42 +16,63 @@ pub fn check(node: &Node, value: &Value, path: &str, root: bool, metadata: &dyn 
 }
 
 /// Reads metadata at a path, and returns what it does not have; or says why it cannot be read.
-pub type Reader = dyn Fn(&mut Value, &str) -> Result<Vec<String>, String>;
+type Reader = dyn Fn(&mut Value, &str) -> Result<Vec<String>, String>;
 
-/// Reads the metadata of embedded objects, and notes in `unknown` what they do not have.
-pub fn coerce(node: &Node, value: &mut Value, path: &str, read: &Reader, unknown: &mut Vec<String>) -> Result<(), Problem> {
-    match value {
-        Value::Object(map) => {
-            if node.embedded {
-                for key in ["apiVersion", "kind"] {
-                    if let Some(value) = map.get(key).filter(|v| !v.is_string() && !v.is_null()) {
-                        return Err(Problem::invalid(&child(path, key), value, "must be a string"));
+/// How embedded objects are read.
+pub struct Reading<'a> {
+    pub metadata: &'a Reader,
+    /// Nulls may stand where texts should.
+    pub keep_nulls: bool,
+}
+
+impl Reading<'_> {
+    /// Reads the metadata of embedded objects; returns what they do not have, sorted.
+    pub fn of(&self, node: &Node, value: &mut Value) -> Result<Vec<String>, Problem> {
+        let mut unknown = Vec::new();
+        self.walk(node, value, "", &mut unknown)?;
+        unknown.sort();
+        Ok(unknown)
+    }
+
+    fn walk(&self, node: &Node, value: &mut Value, path: &str, unknown: &mut Vec<String>) -> Result<(), Problem> {
+        match value {
+            Value::Object(map) => {
+                if node.embedded {
+                    self.object(map, path, unknown)?;
+                }
+                for (key, item) in map {
+                    match (node.properties.get(key), node.additional.schema()) {
+                        (Some(of), _) => self.walk(of, item, &child(path, key), unknown)?,
+                        (None, Some(of)) => self.walk(of, item, &format!("{path}[{key}]"), unknown)?,
+                        _ => {}
                     }
                 }
-                if let Some(metadata) = map.get_mut("metadata") {
-                    let at = child(path, "metadata");
-                    let before = metadata.clone();
-                    unknown.extend(read(metadata, &at).map_err(|why| Problem::invalid(&at, &before, &why))?);
+            }
+            Value::Array(list) => {
+                if let Some(items) = &node.items {
+                    for (i, item) in list.iter_mut().enumerate() {
+                        self.walk(items, item, &format!("{path}[{i}]"), unknown)?;
+                    }
                 }
             }
-            for (key, item) in map {
-                match (node.properties.get(key), node.additional.schema()) {
-                    (Some(of), _) => coerce(of, item, &child(path, key), read, unknown)?,
-                    (None, Some(of)) => coerce(of, item, &format!("{path}[{key}]"), read, unknown)?,
-                    _ => {}
-                }
-            }
+            _ => {}
         }
-        Value::Array(list) => {
-            if let Some(items) = &node.items {
-                for (i, item) in list.iter_mut().enumerate() {
-                    coerce(items, item, &format!("{path}[{i}]"), read, unknown)?;
-                }
-            }
-        }
-        _ => {}
+        Ok(())
     }
-    Ok(())
+
+    fn object(&self, map: &mut Map<String, Value>, path: &str, unknown: &mut Vec<String>) -> Result<(), Problem> {
+        for key in ["apiVersion", "kind"] {
+            if let Some(value) = map.get(key).filter(|v| !(v.is_string() || self.keep_nulls && v.is_null())) {
+                return Err(Problem::invalid(&child(path, key), value, "must be a string"));
+            }
+        }
+        if let Some(metadata) = map.get_mut("metadata") {
+            let at = child(path, "metadata");
+            let before = metadata.clone();
+            unknown.extend((self.metadata)(metadata, &at).map_err(|why| Problem::invalid(&at, &before, &why))?);
+        }
+        Ok(())
+    }
 }
 
 fn child(path: &str, key: &str) -> String {
