@@ -123,8 +123,16 @@ fn judge(findings: Vec<String>, options: &WriteOptions) -> Result<Vec<String>, U
         _ if findings.is_empty() => Ok(findings),
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(findings),
-        FieldValidation::Strict => Err(format!("strict decoding error: {}", findings.join(", ")).into()),
+        FieldValidation::Strict => {
+            let told: Vec<String> = findings.into_iter().map(as_error).collect();
+            Err(format!("strict decoding error: {}", told.join(", ")).into())
+        }
     }
+}
+
+/// Of what Go's YAML decoder finds a warning is only the line.
+fn as_error(finding: String) -> String {
+    if finding.starts_with("line ") { format!("yaml: unmarshal errors:\n  {finding}") } else { finding }
 }
 
 fn not_handled(resource: &Resource, named: &str, why: &str) -> Status {
