@@ -132,6 +132,7 @@ struct Attributes {
     enum_values: Vec<Value>,
     nullable: bool,
     preserve_unknown: bool,
+    within_preserved: bool,
     embedded_resource: bool,
     plain_struct: bool,
     left_out: bool,
@@ -347,6 +348,13 @@ impl<'a> TypeRef<'a> {
     /// Fields that are not named are kept (`x-kubernetes-preserve-unknown-fields`).
     pub fn preserves_unknown(&self) -> bool {
         self.flag(|a| a.preserve_unknown)
+    }
+
+    /// Whether fields that are not declared are merged as they come, even where the API server prunes them after that: in an object that
+    /// declares none, and below one that keeps them.
+    pub fn merges_undeclared(&self) -> bool {
+        let declares_none = matches!(self.target.shape, Shape::Object { count: 0, rest: None, .. });
+        declares_none || self.flag(|a| a.within_preserved)
     }
 
     /// The API server keeps this map in a Go struct that is no pointer: it is always there, if need be empty.

@@ -37,6 +37,8 @@ pub(super) struct Reader {
     pub(super) builder: Builder,
     /// The schema is a CRD's: objects without named fields lose theirs when pruned, and embedded objects get metadata.
     pub(super) structural: bool,
+    /// An object around keeps fields that its schema does not have.
+    pub(super) within_preserved: bool,
 }
 
 impl Reader {
@@ -52,8 +54,14 @@ impl Reader {
         if path == RAW {
             attributes.get_or_insert_default().map_type = Some(MapType::Atomic);
         }
-        let shape = self.shape(map, attributes.as_ref(), path, depth)?;
-        self.builder.node(shape, attributes)
+        let around = self.within_preserved;
+        if around && map.contains_key("properties") {
+            attributes.get_or_insert_default().within_preserved = true;
+        }
+        self.within_preserved |= attributes.as_ref().is_some_and(|a| a.preserve_unknown);
+        let shape = self.shape(map, attributes.as_ref(), path, depth);
+        self.within_preserved = around;
+        self.builder.node(shape?, attributes)
     }
 
     fn shape(&mut self, map: &Map<String, Value>, attributes: Option<&Attributes>, path: &str, depth: usize) -> Result<Shape, SchemaError> {
@@ -168,6 +176,7 @@ fn attributes(map: &Map<String, Value>) -> Option<Attributes> {
         enum_values: map.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
         nullable: flag("nullable"),
         preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
+        within_preserved: false,
         embedded_resource: flag("x-kubernetes-embedded-resource"),
         plain_struct: false,
         left_out: false,

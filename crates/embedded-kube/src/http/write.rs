@@ -29,6 +29,7 @@ pub fn options(call: &Call<'_>) -> Result<WriteOptions, Status> {
     };
     Ok(WriteOptions {
         from_tree: false,
+        applied: false,
         manager,
         dry_run: call.query.dry_run(),
         force: call.query.flag("force"),

@@ -66,6 +66,8 @@ pub struct WriteOptions {
     /// The object comes out of server-side apply or a strategic patch, which convert a tree: nulls in a custom resource stay, and numbers that are too
     /// large for their field are cut.
     pub from_tree: bool,
+    /// The object comes out of server-side apply: what nobody declares goes without a word.
+    pub applied: bool,
     /// Things the request's decoder noticed (duplicate keys), judged by `validation` too.
     pub findings: Vec<String>,
     /// The name in the URL, which an updated object must have.

@@ -232,7 +232,7 @@ impl Registry {
                 Patch::Apply(config) => (self.apply_to(&resource, Some(&old), config, part, options)?, true),
                 other => (patches::patched(&resource, &old, other)?, false),
             };
-            let reading = WriteOptions { from_tree: applied || matches!(patch, Patch::Strategic(_)), ..options.clone() };
+            let reading = WriteOptions { from_tree: applied || matches!(patch, Patch::Strategic(_)), applied, ..options.clone() };
             patches::settle_type(&resource, patch, &old, &mut new)?;
             let result = new.clone();
             if matches!(patch, Patch::Json(..) | Patch::Merge(_)) && patches::says_no_version(&result) {
@@ -284,7 +284,7 @@ impl Registry {
         let new = self.apply_to(resource, None, config, Part::Main, options)?;
         let mut object = new.clone();
         meta::check_type(resource, &mut object)?;
-        let reading = WriteOptions { from_tree: true, ..options.clone() };
+        let reading = WriteOptions { from_tree: true, applied: true, ..options.clone() };
         let how = Patch::Apply(config.clone());
         let mut warnings = strategy::read_fields(resource, &mut object, &reading)
             .map_err(|why| patches::unreadable(&resource.gvk(), resource.custom.is_none(), &how, &new, &new, &why))?;

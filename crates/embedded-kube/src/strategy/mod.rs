@@ -80,8 +80,7 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
             (None, Some(ty)) => schema::prune(&mut value, ty),
             (None, None) => Vec::new(),
         };
-        // What of an applied custom object nobody declares goes without a word.
-        if !(resource.custom.is_some() && options.from_tree) {
+        if !options.applied {
             findings.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
         }
         *object = Object::from_value(value).map_err(|e| e.to_string())?;

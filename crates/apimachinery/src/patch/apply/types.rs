@@ -124,9 +124,7 @@ impl<'a> Ty<'a> {
         let mut fields: Vec<(String, Value)> = ty.list_map_keys().iter().filter_map(|key| value_of(key)).collect();
         if fields.is_empty() {
             let keys = ty.list_map_keys().iter().map(|k| format!("{k:?}")).collect::<Vec<_>>().join(" ");
-            return Err(format!(
-                "associative list with keys has an element that omits all key fields [{keys}] (and doesn't have default values for any key fields)"
-            ));
+            return Err(format!("{WITHOUT_KEYS} [{keys}] (and doesn't have default values for any key fields)"));
         }
         fields.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(PathElement::Key(fields))
@@ -154,14 +152,20 @@ fn zero(ty: TypeRef<'_>, name: &str) -> Option<Value> {
     }
 }
 
-/// How an object that is there does not fit its type, elements apart that a list has more than once.
+/// How an object that is there does not fit its type, elements apart that a list has more than once. What is built in is read into Go's
+/// types before anybody looks at it, which have all but the keys of elements.
 pub(super) fn misfits(object: &Map<String, Value>, ty: Ty<'_>) -> Vec<String> {
     let mut errors = validate_fields(object, ty);
-    errors.retain(|error| !error.contains(DUPLICATE));
+    errors.retain(|error| if ty.is_built_in() { error.contains(WITHOUT_KEYS) } else { !error.contains(DUPLICATE) });
     errors
 }
 
 const DUPLICATE: &str = ": duplicate entries for key ";
+const WITHOUT_KEYS: &str = "associative list with keys has an element that omits all key fields";
+
+fn may_have(ty: TypeRef<'_>, key: &str) -> bool {
+    ty.field(key).is_some() || ty.merges_undeclared()
+}
 
 /// Every way in which an object does not fit its type, in the API server's words.
 pub(super) fn validate_fields(object: &Map<String, Value>, ty: Ty<'_>) -> Vec<String> {
@@ -169,7 +173,7 @@ pub(super) fn validate_fields(object: &Map<String, Value>, ty: Ty<'_>) -> Vec<St
     for (key, value) in object {
         // One field at a time: the object itself is a map without being wrapped into a value.
         if let Ty::Known(known) = ty
-            && known.field(key).is_none()
+            && !may_have(known, key)
         {
             errors.push(format!(".{key}: field not declared in schema"));
             break;
@@ -186,7 +190,7 @@ fn validate_at(value: &Value, ty: Ty<'_>, path: &str, errors: &mut Vec<String>) 
         (_, Value::Null) | (TypeKind::Any, _) => {}
         (TypeKind::Object | TypeKind::Map, Value::Object(map)) => {
             for (key, value) in map {
-                if known.field(key).is_none() {
+                if !may_have(known, key) {
                     errors.push(format!("{path}.{key}: field not declared in schema"));
                     return;
                 }
