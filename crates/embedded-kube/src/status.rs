@@ -68,7 +68,8 @@ impl Cause {
 
 fn shown(value: &Value) -> String {
     match value {
-        Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => value.to_string(),
+        Value::String(text) => tiphys_gocompat::text::quote(text),
+        Value::Number(_) | Value::Bool(_) | Value::Null => value.to_string(),
         other => other.to_string().chars().take(2000).collect(),
     }
 }

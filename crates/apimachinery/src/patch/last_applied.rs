@@ -9,6 +9,9 @@ use serde_json::Value;
 /// Where kubectl and Argo CD keep the last applied configuration.
 pub const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
+/// As much as an object may have in annotations.
+const MAX_ANNOTATIONS: usize = 256 * 1024;
+
 /// What was applied last, if it is remembered.
 pub fn read(object: &Object) -> Result<Option<Value>, PatchError> {
     let Some(text) = object.annotation(ANNOTATION).filter(|t| !t.is_empty()) else { return Ok(None) };
@@ -23,6 +26,16 @@ pub fn text(object: &Object) -> String {
     // kubectl leaves the map there, empty; so the bytes agree with what kubectl would have written.
     crate::object::map_entry(copy.metadata_mut(), "annotations").remove(ANNOTATION);
     tiphys_gocompat::json::to_string(&copy.into_value()) + "\n"
+}
+
+/// Remembers a text, or nothing where annotations would become too large with it.
+pub fn put(object: &mut Object, text: &str) {
+    object.set_annotation(ANNOTATION, text);
+    let annotations = object.metadata("annotations").and_then(Value::as_object).into_iter().flatten();
+    let size: usize = annotations.map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
+    if size > MAX_ANNOTATIONS {
+        crate::object::map_entry(object.metadata_mut(), "annotations").remove(ANNOTATION);
+    }
 }
 
 /// Remembers the object in its own annotation.
@@ -57,5 +70,7 @@ mod tests {
         assert!(text(&o).contains(r#""a":"\u003cb\u003e""#), "kubectl escapes what means something in HTML");
         o.set_annotation(ANNOTATION, "{");
         assert!(read(&o).is_err());
+        put(&mut o, &"x".repeat(MAX_ANNOTATIONS));
+        assert_eq!((o.annotation(ANNOTATION), o.annotation("a")), (None, Some("<b>")));
     }
 }

@@ -4,6 +4,7 @@ use super::route::decode;
 use crate::registry::{DeleteOptions, FieldValidation, Propagation, Sender};
 use crate::status::{Cause, Status};
 use serde_json::Value;
+use tiphys_gocompat::text::is_print;
 
 /// The parameters of a request, in order.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +46,7 @@ impl Query {
     }
 
     fn dry_run_values(&self) -> Vec<Value> {
-        self.0.iter().filter(|(key, value)| key == "dryRun" && !value.is_empty()).map(|(_, value)| value.as_str().into()).collect()
+        self.0.iter().filter(|(key, _)| key == "dryRun").map(|(_, value)| value.as_str().into()).collect()
     }
 
     pub fn validation(&self) -> FieldValidation {
@@ -64,7 +65,7 @@ impl Query {
                 let message = "Too long: may not be more than 128 bytes".to_owned();
                 causes.push(Cause { reason: "FieldValueTooLong", message, field: "fieldManager".into() });
             }
-            for (at, c) in manager.char_indices().filter(|(_, c)| c.is_control()) {
+            for (at, c) in manager.char_indices().filter(|(_, c)| !is_print(*c)) {
                 let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
                 causes.push(Cause::invalid("fieldManager", &manager.into(), &detail));
             }

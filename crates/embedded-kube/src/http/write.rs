@@ -164,7 +164,7 @@ fn patch_problem(call: &Call<'_>) -> Option<Cause> {
     if applies && call.query.get("fieldManager").is_none_or(str::is_empty) {
         return Some(Cause::required("fieldManager", "is required for apply patch"));
     }
-    let forces = !applies && call.query.get("force").is_some();
+    let forces = !applies && !call.query.all("force").is_empty();
     forces.then(|| Cause::forbidden("force", "may not be specified for non-apply patch"))
 }
 

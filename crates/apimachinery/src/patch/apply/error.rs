@@ -2,6 +2,7 @@
 //!
 //! Main types: [`ApplyError`], [`Conflict`].
 
+use super::managers::{Identity, Operation};
 use std::{collections::BTreeMap, fmt};
 
 /// A field that another manager owns with another value.
@@ -28,13 +29,10 @@ impl Conflict {
         text
     }
 
-    /// What managers are sorted by: the text of their identity as JSON, in which one with a subresource comes before one without.
     fn sort_key(&self) -> String {
-        let mut text = format!("{:?},\"operation\":{:?}", self.manager, self.operation);
-        if self.operation == "Update" {
-            text.push_str(&format!(",\"apiVersion\":{:?}", self.api_version));
-        }
-        if self.subresource.is_empty() { text + "}" } else { format!("{text},\"subresource\":{:?}}}", self.subresource) }
+        let operation = if self.operation == "Update" { Operation::Update } else { Operation::Apply };
+        let identity = Identity::new("", operation, &self.api_version, &self.subresource);
+        Identity { manager: self.manager.clone(), ..identity }.sort_key()
     }
 
     /// `message` of the cause that the API server lists for this conflict; `field` is the cause's field.

@@ -167,6 +167,10 @@ impl FieldSet {
                 self_member = true;
                 continue;
             }
+            // A newer server may know what it is.
+            if PathElement::is_of_unknown_kind(key) {
+                continue;
+            }
             let step = PathElement::parse(key).ok_or_else(|| format!("fieldsV1: `{key}` is not a path element"))?;
             let (below, member) = Self::read(value, depth + 1)?;
             if member || below.is_empty() {

@@ -5,6 +5,7 @@
 use super::fieldset::FieldSet;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use tiphys_gocompat::json::quote;
 
 /// More updaters than this are merged into one.
 const MAX_UPDATERS: usize = 10;
@@ -43,6 +44,14 @@ impl Identity {
         Self { manager: manager.to_owned(), operation, api_version: api_version.to_owned(), subresource: subresource.to_owned() }
     }
 
+    /// What managers are sorted by where their time is the same: the text of their identity as JSON, in which one with a subresource comes
+    /// before one without.
+    pub(super) fn sort_key(&self) -> String {
+        let part = |name: &str, text: &str| if text.is_empty() { String::new() } else { format!(",{name:?}:{}", quote(text)) };
+        let (version, subresource) = (part("apiVersion", &self.api_version), part("subresource", &self.subresource));
+        format!("{}{}{version}{subresource}}}", part("manager", &self.manager), part("operation", self.operation.as_str()))
+    }
+
     /// Whose an entry of managedFields is; None if it does not say what he did.
     fn of(entry: &Value) -> Option<Self> {
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or("");
@@ -61,6 +70,14 @@ pub(super) struct Owned {
 
 /// Who owns what.
 pub(super) type Managers = BTreeMap<Identity, Owned>;
+
+/// Whether this is a list that Go takes for managedFields, so that somebody can be said to have sent some.
+pub(super) fn are_readable(managed_fields: Option<&Value>) -> bool {
+    let texts = ["manager", "operation", "apiVersion", "time", "fieldsType", "subresource"];
+    let fits = |value: Option<&Value>| value.is_none_or(|v| v.is_string() || v.is_null());
+    let readable = |entry: &Value| entry.is_object() && texts.iter().all(|field| fits(entry.get(field)));
+    managed_fields.and_then(Value::as_array).is_some_and(|list| list.iter().all(readable))
+}
 
 /// Reads managedFields; the error names the entry.
 pub(super) fn read(managed_fields: Option<&Value>) -> Result<Managers, String> {
@@ -132,7 +149,7 @@ pub(super) fn cap_updaters(managers: &mut Managers) {
     if count <= MAX_UPDATERS {
         return;
     }
-    updaters.sort_by(|a, b| managers[a].time.cmp(&managers[b].time).then_with(|| a.cmp(b)));
+    updaters.sort_by_cached_key(|identity| (managers[identity].time.clone(), identity.sort_key()));
     let mut first_of_version: BTreeMap<String, Identity> = BTreeMap::new();
     for identity in updaters {
         if count <= MAX_UPDATERS {

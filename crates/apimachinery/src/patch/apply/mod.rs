@@ -15,7 +15,7 @@ mod types;
 mod update;
 mod versions;
 
-use crate::{object::Object, patch::last_applied, schema::TypeRef};
+use crate::{gvk::Gvk, object::Object, patch::last_applied, schema::TypeRef};
 pub use compare::Comparison;
 pub use error::{ApplyError, Conflict};
 pub use versions::Versions;
@@ -75,7 +75,7 @@ pub fn apply_in(
     versions: Option<&dyn Versions>,
 ) -> Result<Object, ApplyError> {
     if config.api_version() != options.api_version || options.kind.is_some_and(|kind| kind != config.kind()) {
-        return Err(ApplyError::BadRequest(format!("invalid object type: {}", config.gvk())));
+        return Err(ApplyError::BadRequest(format!("invalid object type: {}", told_kind(config))));
     }
     let ty = Ty::new(ty);
     let views = Views { version: options.api_version, ty, versions };
@@ -84,8 +84,7 @@ pub fn apply_in(
     let live = live.map(without_managed_fields);
     let (is_new, empty) = (live.is_none(), Object::default());
     let live = live.as_ref().unwrap_or(&empty);
-    // What is built in is read into Go's types before anybody looks at it.
-    let misfits = if ty.is_built_in() { Vec::new() } else { types::misfits(&live.0, ty) };
+    let misfits = types::misfits(&live.0, ty);
     if owners.is_empty() && !is_new {
         if !misfits.is_empty() {
             return Err(unreadable_live(live, &misfits));
@@ -96,7 +95,7 @@ pub fn apply_in(
             misfits => unreadable_live(live, misfits),
         })?;
     }
-    if config.metadata("managedFields").is_some_and(Value::is_array) {
+    if managers::are_readable(config.metadata("managedFields")) {
         return Err(ApplyError::BadRequest("metadata.managedFields must be nil".into()));
     }
     check_types(config, ty)?;
@@ -117,10 +116,10 @@ pub fn apply_in(
     if options.manager == "kubectl" && merged.annotation(last_applied::ANNOTATION).is_some_and(|a| !a.is_empty()) {
         // kubectl may go back to client-side apply.
         let mut text = last_applied::text(config);
-        if config.metadata("annotations").is_none() {
+        if !config.metadata("annotations").is_some_and(Value::is_object) {
             text = text.replacen("\"annotations\":{},", "", 1);
         }
-        merged.set_annotation(last_applied::ANNOTATION, &text);
+        last_applied::put(&mut merged, &text);
     }
     set_managed_fields(&mut merged, owners);
     Ok(merged)
@@ -231,6 +230,11 @@ fn set_managed_fields(object: &mut Object, owners: Managers) {
     };
 }
 
+/// A version with two slashes is none, and makes the kind unknown, too.
+fn told_kind(object: &Object) -> Gvk {
+    if object.api_version().matches('/').count() > 1 { Gvk::default() } else { object.gvk() }
+}
+
 fn described(object: &Object) -> String {
     format!("{}/{}; {}", object.namespace(), object.name(), object.gvk())
 }
@@ -278,7 +282,10 @@ static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
 /// be taken over. Returns the other conflicts.
 fn not_from_last_applied(live: &Object, conflicts: Vec<Conflict>, options: &ApplyOptions<'_>, ty: Ty<'_>) -> Vec<Conflict> {
     let Ok(Some(Value::Object(last))) = last_applied::read(live) else { return conflicts };
-    if last.get("apiVersion").and_then(Value::as_str) != Some(options.api_version) {
+    let says = |field: &str| last.get(field).and_then(Value::as_str);
+    let other = says("apiVersion") != Some(options.api_version) || says("kind") != Some(live.kind());
+    // What is not of the type tells nothing, neither as it was applied nor as it is now.
+    if other || [&last, &live.0].into_iter().any(|object| !types::validate_fields(object, ty).is_empty()) {
         return conflicts;
     }
     let Ok(found) = compare(&last, &live.0, ty) else { return conflicts };

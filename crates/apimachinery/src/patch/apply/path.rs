@@ -5,6 +5,7 @@
 use super::print;
 use serde_json::{Map, Number, Value};
 use std::{cmp::Ordering, fmt};
+use tiphys_gocompat::json;
 
 /// A field, an element of a keyed list (its keys, sorted by name), an element of a set, or an index.
 #[derive(Debug, Clone)]
@@ -49,15 +50,20 @@ impl PathElement {
         }
     }
 
+    /// Whether a text says what kind of step it is, but it is none of these.
+    pub fn is_of_unknown_kind(text: &str) -> bool {
+        matches!(text.as_bytes(), [kind, b':', ..] if !b"fkvi".contains(kind))
+    }
+
     /// The text that [`PathElement::parse`] reads.
     pub fn serialize(&self) -> String {
         match self {
             Self::Field(name) => format!("f:{name}"),
             Self::Key(fields) => {
                 let map: Map<String, Value> = fields.iter().cloned().collect();
-                format!("k:{}", Value::Object(map))
+                format!("k:{}", json::to_string(&Value::Object(map)))
             }
-            Self::Value(value) => format!("v:{value}"),
+            Self::Value(value) => format!("v:{}", json::to_string(value)),
             Self::Index(i) => format!("i:{i}"),
         }
     }

@@ -3,6 +3,7 @@
 //! Main functions: [`plain`] (`%v`), [`source`] (`%#v`), [`type_name`] (`%T`).
 
 use serde_json::{Number, Value};
+use tiphys_gocompat::text;
 
 pub(super) fn plain(value: &Value) -> String {
     match value {
@@ -20,19 +21,21 @@ pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Array(list) => format!("[{}]", list.iter().map(shown).collect::<Vec<_>>().join(",")),
         Value::Object(map) => map.iter().map(|(k, v)| format!("{k}={}", shown(v))).collect(),
-        other => other.to_string(),
+        Value::Null => "null".to_owned(),
+        Value::String(text) => text::quote(text),
+        other => plain(other),
     }
 }
 
 pub(super) fn source(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),
-        Value::String(text) => format!("{text:?}"),
+        Value::String(text) => text::quote(text),
         Value::Number(n) => number(n),
         Value::Bool(b) => b.to_string(),
         Value::Array(list) => format!("[]interface {{}}{{{}}}", list.iter().map(source).collect::<Vec<_>>().join(", ")),
         Value::Object(map) => {
-            let member = |(k, v): (&String, &Value)| format!("{k:?}:{}", source(v));
+            let member = |(k, v): (&String, &Value)| format!("{}:{}", text::quote(k), source(v));
             format!("map[string]interface {{}}{{{}}}", map.iter().map(member).collect::<Vec<_>>().join(", "))
         }
     }
@@ -50,19 +53,7 @@ pub(super) fn type_name(value: &Value) -> &'static str {
 }
 
 fn number(n: &Number) -> String {
-    if n.is_f64() { float(n.as_f64().unwrap_or_default()) } else { n.to_string() }
-}
-
-/// The shortest digits; with an exponent below 1e-4, and from 1e6 on.
-fn float(f: f64) -> String {
-    let magnitude = f.abs();
-    if f == 0.0 || (1e-4..1e6).contains(&magnitude) {
-        return f.to_string();
-    }
-    let text = format!("{f:e}");
-    let (number, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |e| ('-', e));
-    format!("{number}e{sign}{exponent:0>2}")
+    if n.is_f64() { text::float(n.as_f64().unwrap_or_default()) } else { n.to_string() }
 }
 
 #[cfg(test)]
@@ -74,7 +65,7 @@ mod tests {
     fn values_look_as_go_prints_them() {
         let value = json!({"a": [1, 2.5, "x", true, null], "b": {"c": 5_000_000_000_i64, "d": 5e9}});
         assert_eq!(plain(&value), "map[a:[1 2.5 x true <nil>] b:map[c:5000000000 d:5e+09]]");
-        assert_eq!(shown(&value), r#"a=[1,2.5,"x",true,null]b=c=5000000000d=5000000000.0"#);
+        assert_eq!(shown(&value), r#"a=[1,2.5,"x",true,null]b=c=5000000000d=5e+09"#);
         let source_text = r#"map[string]interface {}{"a":[]interface {}{1, 2.5, "x", true, interface {}(nil)}, "b":map[string]interface {}{"c":5000000000, "d":5e+09}}"#;
         assert_eq!(source(&value), source_text);
     }

@@ -56,7 +56,7 @@ impl<'a> Views<'a> {
             return Ok(Some((Map::new(), ty)));
         }
         let wrong = types::validate_fields(&converted.0, ty);
-        if wrong.is_empty() { Ok(Some((converted.0, ty))) } else { Err(wrong.join("\n")) }
+        if wrong.is_empty() { Ok(Some((converted.0, ty))) } else { Err(super::listed(&wrong)) }
     }
 
     /// Drops managers of versions that are gone, and makes the sets of the others fit the types as they are now.

@@ -10,9 +10,11 @@ use crate::registry::Part;
 use crate::status::Cause;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
+use tiphys_gocompat::text::is_print;
 
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 const MAX_MANAGER: usize = 128;
+const MAX_SUBRESOURCE: usize = 256;
 
 /// One look at the metadata.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -282,6 +284,12 @@ fn managers(meta: &At<'_>, causes: &mut Vec<Cause>) {
         let manager = entry.get("manager");
         if manager.len() > MAX_MANAGER {
             causes.push(manager.too_long(MAX_MANAGER));
+        }
+        let odd = manager.text().char_indices().filter(|(_, c)| !is_print(*c));
+        causes.extend(odd.map(|(at, c)| manager.invalid(&format!("invalid character U+{:04X} (at position {at})", u32::from(c)))));
+        let subresource = entry.get("subresource");
+        if subresource.len() > MAX_SUBRESOURCE {
+            causes.push(subresource.too_long(MAX_SUBRESOURCE));
         }
     }
 }
