@@ -134,8 +134,10 @@ pub fn parse_apply(bytes: &[u8]) -> Result<(Object, Vec<String>), Status> {
 fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     // JSON is YAML, and clients send JSON as `application/apply-patch+yaml`; it is read faster as JSON.
     if bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
+        && is_same_in_yaml(bytes)
         && let Ok(found) = json(bytes)
         && found.1.is_empty()
+        && !has_fractions(&found.0)
     {
         return Ok(found);
     }
@@ -157,6 +159,23 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
             Ok((value, vec![format!("line {}: {}", error.line, error.message)]))
         }
         Err(error) => Err(go_yaml(&error)),
+    }
+}
+
+/// Whether JSON has none of the escapes and characters that the server's YAML does not take, or not as they are.
+fn is_same_in_yaml(bytes: &[u8]) -> bool {
+    let odd = |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
+    let escapes = |pair: &[u8]| pair == b"\\/" || pair == b"\\u";
+    !bytes.windows(2).any(escapes) && std::str::from_utf8(bytes).is_ok_and(|text| !text.contains(odd))
+}
+
+/// A number like `80.0` is a whole one in the end.
+fn has_fractions(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64(),
+        Value::Array(list) => list.iter().any(has_fractions),
+        Value::Object(map) => map.values().any(has_fractions),
+        _ => false,
     }
 }
 
