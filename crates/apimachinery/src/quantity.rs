@@ -60,6 +60,12 @@ impl Quantity {
         saturate(round_up(self.nanos, NANO / 1000))
     }
 
+    /// The next whole number of thousandths, if this is none.
+    pub fn in_thousandths(&self) -> Option<Self> {
+        let unit = NANO / 1000;
+        (self.nanos % unit != 0).then(|| Self { nanos: round_up(self.nanos, unit) * unit, ..*self })
+    }
+
     pub fn as_f64(&self) -> f64 {
         self.nanos as f64 / NANO as f64
     }
@@ -251,6 +257,31 @@ pub fn canonical(value: &serde_json::Value) -> Option<String> {
     }
 }
 
+/// How the API server keeps a quantity: as it was written if that looks canonical to it, which leading zeros and signs do, too.
+pub fn kept(text: &str) -> Result<String, QuantityError> {
+    let quantity: Quantity = text.parse()?;
+    Ok(if looks_canonical(text) { text.to_owned() } else { quantity.to_string() })
+}
+
+fn looks_canonical(text: &str) -> bool {
+    let rest = text.trim_start_matches(['+', '-']).trim_start_matches('0');
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let (number, suffix) = rest.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = format!("{}{fraction}", if whole.is_empty() { "0" } else { whole });
+    let length = digits.len() as i32;
+    match suffix_of(suffix) {
+        Ok((Format::BinarySi, exponent)) => {
+            length + exponent * 3 / 10 < 15 && fraction.is_empty() && digits.parse::<u64>().is_ok_and(|n| n % 8 != 0)
+        }
+        Ok((_, exponent)) => {
+            let scale = exponent - fraction.len() as i32;
+            length <= 18 && scale >= -9 && scale % 3 == 0 && !digits.ends_with("000") && !digits.starts_with('0')
+        }
+        Err(_) => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,6 +319,17 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Quantity>().map(|q| q.to_string()), Ok(expected.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn what_looks_canonical_stays_as_it_was_written() {
+        for text in ["0", "010", "+5", "5.", "1e0", "1E3", "01Ki", "1e+3", "0001.500", "0100m"] {
+            assert_eq!(kept(text).as_deref(), Ok(text));
+        }
+        for (text, canonical) in [("1000m", "1"), ("0.5", "500m"), ("00", "0"), ("1024Mi", "1Gi"), ("1.50", "1500m"), ("1000000", "1M")] {
+            assert_eq!(kept(text).as_deref(), Ok(canonical));
+        }
+        assert_eq!("1001u".parse::<Quantity>().ok().and_then(|q| q.in_thousandths()).map(|q| q.to_string()), Some("2m".to_owned()));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{Field, SCHEMA, Struct, Type, find, time};
 use base64::engine::general_purpose::{GeneralPurpose, PAD, STANDARD};
 use base64::{Engine, alphabet};
 use serde_json::{Map, Value};
-use tiphys_apimachinery::quantity::Quantity;
+use tiphys_apimachinery::quantity::{self, Quantity};
 use tiphys_gocompat::json;
 
 /// A value of the wrong type, as Go's JSON decoder reports it.
@@ -141,10 +141,16 @@ impl Reader {
             (Type::SchemaOrBool, Value::Bool(_)) => {}
             (Type::SchemaOrBool, Value::Array(_)) => drop(self.misfit.get_or_insert(no_schema())),
             (Type::SchemaOrBool, _) => return Err(no_schema()),
-            (Type::Map(item), Value::Object(map)) => return self.elements(map.values_mut(), item, at.element()),
+            (Type::Map(item), Value::Object(map)) => {
+                self.elements(map.values_mut(), item, at.element())?;
+                if at.go == Some(AMOUNTS) {
+                    map.values_mut().for_each(round_up);
+                }
+                return Ok(());
+            }
             (Type::Quantity, found) => {
                 let text = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
-                *value = text.parse::<Quantity>().map_err(|e| WrongType::Quantity(e.to_string()))?.to_string().into();
+                *value = quantity::kept(text.trim()).map_err(|e| WrongType::Quantity(e.to_string()))?.into();
             }
             (Type::Bytes, Value::String(text)) => match base64_error(text) {
                 Some(at) if self.tree => return Err(WrongType::Base64(at)),
@@ -268,6 +274,16 @@ fn item_name(ty: &Type) -> String {
         Type::Quantity => "resource.Quantity".into(),
         Type::Time => "v1.Time".into(),
         other => go_name(other),
+    }
+}
+
+/// Amounts of resources, which are counted in thousandths.
+const AMOUNTS: &str = "v1.ResourceList";
+
+fn round_up(value: &mut Value) {
+    let quantity = value.as_str().and_then(|text| text.parse::<Quantity>().ok());
+    if let Some(rounded) = quantity.and_then(|quantity| quantity.in_thousandths()) {
+        *value = rounded.to_string().into();
     }
 }
 
