@@ -80,11 +80,13 @@ impl Registry {
         let request = Request::new(self, resource, Operation::Update, at, (options.dry_run, &options.sender)).of(part.word());
         // A placement and a number of replicas are admitted as what they were sent as.
         let whole = !matches!(part, Part::Binding | Part::Scale);
-        // Who writes a part owns what else was sent, although it is not taken over.
+// Who writes a part owns what else was sent, although it is not taken over.
         let is_piece = matches!(part, Part::Ephemeral | Part::Resize);
-        let before = (whole && !applied && (is_piece || self.hooks().may_change())).then(|| new.clone());
+        let may_change = is_piece || self.hooks().may_change() || admission::fills_in_updates(resource);
+        let before = (whole && !applied && may_change).then(|| new.clone());
         let mut answers = Answers::default();
         let mutated = whole && admission::admit(&request, &mut new, Some(old), &mut answers)?;
+        let mutated = mutated || before.as_ref().is_some_and(|before| before.0.get("spec") != new.0.get("spec"));
         let taken_back = meta::TakenBack::of(resource, old, before.as_ref().unwrap_or(&new), part);
         meta::prepare_update(resource, old, &mut new, part)?;
         if !options.dry_run {

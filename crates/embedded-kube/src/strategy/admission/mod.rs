@@ -92,6 +92,11 @@ fn settled(registry: &Registry, resource: &Arc<Resource>, mut object: Object) ->
     Ok(object)
 }
 
+/// Whether the built-in plugins add to an object that is changed, too.
+pub fn fills_in_updates(resource: &Resource) -> bool {
+    resource.table == "/pods"
+}
+
 /// What the built-in plugins do to an object.
 fn fill_in(request: &Request<'_>, object: &mut Object, old: Option<&Object>) -> Result<(), Status> {
     if request.resource.table != "/pods" {
