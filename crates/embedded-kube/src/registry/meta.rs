@@ -282,9 +282,6 @@ pub fn prepare_update(resource: &Resource, old: &Object, new: &mut Object, part:
             metadata.insert(field.into(), before.clone());
         }
     }
-    if resource.custom.is_some() {
-        set_or_remove(metadata, "generateName", old.metadata("generateName").cloned());
-    }
     drop_empty(resource, new);
     Ok(())
 }
