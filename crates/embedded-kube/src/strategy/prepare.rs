@@ -162,8 +162,8 @@ pub fn prepare_update(
             new.metadata_mut().insert("generation".into(), next.into());
         }
         "/persistentvolumeclaims" => match_data_sources(Some(old), new),
-        "/nodes" => forget_configuration(new),
-        "apps/daemonsets" => count_template(old, new),
+"/nodes" => forget_configuration(new),
+        "apps/daemonsets" => count_template(resource, old, new),
         "apps/statefulsets" => drop_unavailable(new),
         _ => {}
     }
@@ -278,8 +278,11 @@ fn drop_unavailable(set: &mut Object) {
 }
 
 /// DaemonSets count the changes of their template in an annotation, from the time when others were missing.
-fn count_template(old: &Object, new: &mut Object) {
+fn count_template(resource: &Resource, old: &Object, new: &mut Object) {
     let before = old.annotation(TEMPLATE_GENERATION).and_then(|a| a.parse::<i64>().ok()).unwrap_or(0);
-    let changed = old.pointer("/spec/template") != new.pointer("/spec/template");
+    // Lists and maps of nothing are as good as none.
+    let mut kept = new.clone();
+    super::drop_empty(resource, &mut kept);
+    let changed = old.pointer("/spec/template") != kept.pointer("/spec/template");
     new.set_annotation(TEMPLATE_GENERATION, &(before + i64::from(changed)).to_string());
 }
