@@ -102,11 +102,7 @@ pub async fn update(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let (mut scale, findings) = body::read_object("Scale", &call.parts.headers, &bytes)?;
     options.findings = findings;
     let warnings = strategy::read_scale(&mut scale, &options).map_err(|why| not_a_scale(call, &why.reading))?;
-    if call.resource.namespaced && !scale.namespace().is_empty() && scale.namespace() != call.namespace {
-        let why = "the namespace of the provided object does not match the namespace sent on the request";
-        return Err(Status::bad_request(why).warned(&warnings));
-    }
-    check_name(call.name(), &scale).map_err(|status| status.warned(&warnings))?;
+    check_namespace(call, &scale).and_then(|()| check_name(call.name(), &scale)).map_err(|status| status.warned(&warnings))?;
     if call.resource.namespaced {
         scale.set_namespace(&call.namespace);
     }
@@ -117,6 +113,13 @@ pub async fn update(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
         Ok((scale, warnings.clone()))
     };
     store(call, &options, changed).await
+}
+
+fn check_namespace(call: &Call<'_>, scale: &Object) -> Result<(), Status> {
+    if !call.resource.namespaced || scale.namespace().is_empty() || scale.namespace() == call.namespace {
+        return Ok(());
+    }
+    Err(Status::bad_request("the namespace of the provided object does not match the namespace sent on the request"))
 }
 
 /// The handler of custom kinds does not know what to call a Scale.
@@ -142,7 +145,7 @@ pub async fn patch(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, St
         let result = new.clone();
         let read = strategy::read_scale(&mut new, &options);
         let warnings = read.map_err(|why| unreadable(&Gvk::new("autoscaling", "v1", "Scale"), true, &patch, scale, &result, &why))?;
-        check_name(call.name(), &new).map_err(|status| status.warned(&warnings))?;
+        check_namespace(call, &new).and_then(|()| check_name(call.name(), &new)).map_err(|status| status.warned(&warnings))?;
         if !matches!(patch, Patch::Apply(_)) {
             track_scale(call.registry(), scale, &mut new, &options);
         }
