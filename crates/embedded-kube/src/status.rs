@@ -2,6 +2,7 @@
 //!
 //! Main type: [`Status`]. It knows nothing of HTTP beyond the code, nor of where the refusal came from.
 
+use crate::structural::gofmt;
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -35,6 +36,8 @@ pub struct Status {
     pub details: Option<Box<Details>>,
     /// What is said besides the refusal, in headers.
     pub warnings: Vec<String>,
+    /// The token that a list which is too old can go on with.
+    pub goes_on: Option<String>,
 }
 
 impl Cause {
@@ -68,7 +71,7 @@ impl Cause {
 
 fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) => tiphys_gocompat::text::quote(text),
+        Value::String(text) => gofmt::quoted(text),
         Value::Number(_) | Value::Bool(_) | Value::Null => value.to_string(),
         other => other.to_string().chars().take(2000).collect(),
     }
@@ -80,7 +83,7 @@ fn qualified(group: &str, word: &str) -> String {
 
 impl Status {
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, warnings: Vec::new() }
+        Self { code, reason, message: message.into(), details: None, warnings: Vec::new(), goes_on: None }
     }
 
     fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
@@ -91,15 +94,16 @@ impl Status {
 
     /// `resource` is the plural name.
     pub fn not_found(group: &str, resource: &str, name: &str) -> Self {
-        Self::new(404, "NotFound", format!("{} \"{name}\" not found", qualified(group, resource))).about(group, resource, name)
+        Self::new(404, "NotFound", format!("{} {} not found", qualified(group, resource), gofmt::quoted(name))).about(group, resource, name)
     }
 
     pub fn already_exists(group: &str, resource: &str, name: &str) -> Self {
-        Self::new(409, "AlreadyExists", format!("{} \"{name}\" already exists", qualified(group, resource))).about(group, resource, name)
+        Self::new(409, "AlreadyExists", format!("{} {} already exists", qualified(group, resource), gofmt::quoted(name)))
+            .about(group, resource, name)
     }
 
     pub fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", qualified(group, resource));
+        let message = format!("Operation cannot be fulfilled on {} {}: {why}", qualified(group, resource), gofmt::quoted(name));
         Self::new(409, "Conflict", message).about(group, resource, name)
     }
 
@@ -109,7 +113,7 @@ impl Status {
     }
 
     pub fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Self {
-        let message = format!("{} \"{name}\" is forbidden: {why}", qualified(group, resource));
+        let message = format!("{} {} is forbidden: {why}", qualified(group, resource), gofmt::quoted(name));
         Self::new(403, "Forbidden", message).about(group, resource, name)
     }
 
@@ -123,8 +127,8 @@ impl Status {
             }
         }
         let text = if lines.len() == 1 { lines.remove(0) } else { format!("[{}]", lines.join(", ")) };
-        let mut status =
-            Self::new(422, "Invalid", format!("{} \"{name}\" is invalid: {text}", qualified(group, kind))).about(group, kind, name);
+        let mut status = Self::new(422, "Invalid", format!("{} {} is invalid: {text}", qualified(group, kind), gofmt::quoted(name)))
+            .about(group, kind, name);
         if let Some(details) = &mut status.details {
             details.causes = causes;
         }
@@ -226,6 +230,9 @@ impl Status {
         }
         if !self.reason.is_empty() {
             out["reason"] = self.reason.into();
+        }
+        if let Some(token) = &self.goes_on {
+            out["metadata"]["continue"] = token.as_str().into();
         }
         if let Some(details) = &self.details {
             out["details"] = details.to_json();

@@ -1,66 +1,39 @@
 //! Lists: consistent, narrowed by selectors, in pieces when a limit is given.
 //!
-//! Main function: [`list`]. The pieces of one list are cut from a snapshot that is kept for a while.
+//! Main function: [`list`].
 
 use super::negotiate::{self, Form};
+use super::paging::{self, Wanted};
 use super::selectors::Filter;
 use super::{Call, bytes_response, json_response, object, table};
 use crate::catalog::Resource;
 use crate::registry::{Stored, stored::table_key};
 use crate::status::Status;
 use axum::body::Body;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::{BufMut, BytesMut};
 use http::Response;
 use serde_json::{Value, json};
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
-
-/// How many unfinished lists are remembered.
-const SNAPSHOTS: usize = 128;
-
-struct Snapshot {
-    table: String,
-    namespace: Option<String>,
-    revision: u64,
-    items: Arc<Vec<Arc<Stored>>>,
-}
-
-/// The unfinished lists.
-#[derive(Default)]
-pub struct Snapshots(Mutex<VecDeque<Snapshot>>);
-
-impl Snapshots {
-    fn keep(&self, snapshot: Snapshot) {
-        let mut kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        kept.push_back(snapshot);
-        while kept.len() > SNAPSHOTS {
-            kept.pop_front();
-        }
-    }
-
-    fn find(&self, table: &str, namespace: Option<&str>, revision: u64) -> Option<Arc<Vec<Arc<Stored>>>> {
-        let kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let same = |s: &&Snapshot| s.revision == revision && s.table == table && s.namespace.as_deref() == namespace;
-        kept.iter().find(same).map(|s| s.items.clone())
-    }
-}
+use std::sync::Arc;
 
 /// A page of a list.
-struct Page {
+pub struct Page {
     revision: u64,
-    items: Vec<Arc<Stored>>,
+    pub items: Vec<Arc<Stored>>,
     next: Option<String>,
     remaining: Option<usize>,
 }
 
 pub fn list(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let form = negotiate::form(&call.parts.headers)?;
-    let beta = negotiate::is_beta(&call.parts.headers);
     let filter = Filter::from_query(&call.query, &call.resource, &call.query.list_problems())?;
     let mut page = page(call, &filter)?;
     page.items = call.registry().as_served(&call.resource, page.items)?;
+    answer(call, form, &page)
+}
+
+/// A page in the form that is wanted.
+pub fn answer(call: &Call<'_>, form: Form, page: &Page) -> Result<Response<Body>, Status> {
+    let beta = negotiate::is_beta(&call.parts.headers);
     let mut meta = json!({"resourceVersion": page.revision.to_string()});
     if let Some(token) = &page.next {
         meta["continue"] = token.as_str().into();
@@ -81,7 +54,7 @@ pub fn list(call: &Call<'_>) -> Result<Response<Body>, Status> {
             Ok(json_response(&negotiate::in_version(beta, list)))
         }
         Form::Table => {
-            let include = table::Include::from_query(call.query.get("includeObject"));
+            let include = table::Include::from_query(call.query.get("includeObject"))?;
             let table = table::table(&call.resource, &page.items, meta, include, call.registry().now());
             Ok(json_response(&negotiate::in_version(beta, table)))
         }
@@ -150,33 +123,21 @@ fn untyped(bytes: &[u8], out: &mut BytesMut) {
     out.put_u8(b'}');
 }
 
-fn page(call: &Call<'_>, filter: &Filter) -> Result<Page, Status> {
-    let limit = usize::try_from(call.query.number("limit")?.unwrap_or(0)).unwrap_or(0);
-    // Who takes what the cache has takes all of it.
-    let limit = if call.query.get("resourceVersion") == Some("0") { 0 } else { limit };
+pub fn page(call: &Call<'_>, filter: &Filter) -> Result<Page, Status> {
     let namespace = call.target.namespace.as_deref();
-    let (revision, all, start) = match call.query.get("continue") {
-        Some(token) => {
-            let (revision, start) = read_token(token)?;
-            let items = call.shared.snapshots.find(&call.resource.table, namespace, revision).ok_or_else(|| {
-                Status::expired(
-                    "The provided continue parameter is too old to display a consistent list result. You must start a new list \
-                     without the continue parameter.",
-                )
-            })?;
-            (revision, items, Some(start))
-        }
-        None => {
-            check_revision(call)?;
-            let (revision, items) = match (filter.name(), namespace) {
-                (Some(name), Some(_)) => (call.registry().revision(), one(call, name)),
-                (Some(name), None) if !call.resource.namespaced => (call.registry().revision(), one(call, name)),
-                _ => call.registry().list_stored(&call.resource, namespace),
-            };
-            (revision, Arc::new(items), None)
-        }
+    let wanted = Wanted::of(call)?;
+    let (revision, all) = match (filter.name(), namespace) {
+        (Some(name), Some(_)) => (call.registry().revision(), one(call, name)),
+        (Some(name), None) if !call.resource.namespaced => (call.registry().revision(), one(call, name)),
+        _ => match wanted.revision {
+            Some(revision) => {
+                (revision, call.registry().list_stored_at(&call.resource, namespace, revision).map_err(|_| wanted.too_old())?)
+            }
+            None => call.registry().list_stored(&call.resource, namespace),
+        },
     };
-    let first = start.map_or(0, |start| all.partition_point(|s| key(s) <= start));
+    let first = all.partition_point(|s| key(s, namespace) < wanted.start);
+    let limit = wanted.limit;
     let mut items = Vec::new();
     let mut position = first;
     while position < all.len() && (limit == 0 || items.len() < limit) {
@@ -187,12 +148,8 @@ fn page(call: &Call<'_>, filter: &Filter) -> Result<Page, Status> {
     }
     // Whether what is left would match is not looked at.
     let more = limit > 0 && position < all.len();
-    let next = more.then(|| write_token(revision, &key(&all[position - 1])));
+    let next = more.then(|| paging::write_token(revision.cast_signed(), &format!("{}\0", key(&all[position - 1], namespace))));
     let remaining = (more && filter.is_everything()).then(|| all.len() - position);
-    if more && first == 0 {
-        let (table, namespace) = (call.resource.table.clone(), namespace.map(str::to_owned));
-        call.shared.snapshots.keep(Snapshot { table, namespace, revision, items: all });
-    }
     Ok(Page { revision, items, next, remaining })
 }
 
@@ -200,39 +157,9 @@ fn one(call: &Call<'_>, name: &str) -> Vec<Arc<Stored>> {
     call.registry().get_stored(&call.resource, &call.namespace, name).into_iter().collect()
 }
 
-fn key(stored: &Stored) -> String {
-    table_key(&stored.meta.namespace, &stored.meta.name)
-}
-
-/// `resourceVersion` and `resourceVersionMatch` of a list.
-fn check_revision(call: &Call<'_>) -> Result<(), Status> {
-    let Some(version) = call.query.get("resourceVersion") else { return Ok(()) };
-    let asked = object::revision(version).map_err(|status| Status::bad_request(format!("invalid resource version: {}", status.message)))?;
-    object::check_not_ahead(call.registry(), asked)?;
-    // Old states are not kept; the client is told to list again.
-    if call.query.get("resourceVersionMatch") == Some("Exact") && asked != call.registry().revision() {
-        return Err(Status::expired("The resourceVersion for the provided list is too old."));
-    }
-    Ok(())
-}
-
-fn write_token(revision: u64, last: &str) -> String {
-    URL_SAFE_NO_PAD.encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": last}).to_string())
-}
-
-fn read_token(token: &str) -> Result<(u64, String), Status> {
-    let bad = || Status::bad_request("invalid continue token: continue key is not valid: it was not made by this server");
-    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| {
-        let wrong = |b: u8| !(b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
-        let at = token.bytes().position(wrong).unwrap_or(token.len().saturating_sub(1));
-        Status::bad_request(format!("invalid continue token: continue key is not valid: illegal base64 data at input byte {at}"))
-    })?;
-    let value: Value = serde_json::from_slice(&bytes).map_err(|_| match crate::gotypes::syntax_error(&bytes) {
-        Some(why) => Status::bad_request(format!("invalid continue token: continue key is not valid: {why}")),
-        None => bad(),
-    })?;
-    let start = value["start"].as_str().ok_or_else(bad)?;
-    Ok((value["rv"].as_u64().ok_or_else(bad)?, start.to_owned()))
+/// The key of an object in what is listed.
+fn key(stored: &Stored, namespace: Option<&str>) -> String {
+    if namespace.is_some() { stored.meta.name.clone() } else { table_key(&stored.meta.namespace, &stored.meta.name) }
 }
 
 #[cfg(test)]

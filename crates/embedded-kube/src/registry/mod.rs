@@ -181,6 +181,11 @@ impl Registry {
         (state.revision, state.list(&resource.table, namespace))
     }
 
+    /// The same as of a revision.
+    pub fn list_stored_at(&self, resource: &Resource, namespace: Option<&str>, revision: u64) -> Result<Vec<Arc<Stored>>, TooOld> {
+        self.read().list_at(&resource.table, namespace, revision)
+    }
+
     /// Every change from now on, of every resource, in order. A change is in the channel before the call that made it returns.
     pub fn subscribe(&self) -> mpsc::UnboundedReceiver<Event> {
         self.lock().follow()

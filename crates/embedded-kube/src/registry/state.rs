@@ -134,6 +134,29 @@ impl State {
         }
     }
 
+    /// The same as of a revision. Of the first one nothing is known: there was nothing yet.
+    pub fn list_at(&self, table: &str, namespace: Option<&str>, revision: u64) -> Result<Vec<Arc<Stored>>, TooOld> {
+        let (floor, history) = self.tables.get(table).map_or((self.start, None), |t| (t.floor, Some(&t.history)));
+        if revision < floor.max(2) {
+            return Err(TooOld { oldest: floor });
+        }
+        let now = self.list(table, namespace);
+        let later = history.into_iter().flatten().rev().take_while(|change| change.revision > revision);
+        let mut later = later.filter(|change| namespace.is_none_or(|ns| ns == change.stored.meta.namespace)).peekable();
+        if later.peek().is_none() {
+            return Ok(now);
+        }
+        let key = |stored: &Arc<Stored>| table_key(&stored.meta.namespace, &stored.meta.name);
+        let mut items: BTreeMap<String, Arc<Stored>> = now.into_iter().map(|stored| (key(&stored), stored)).collect();
+        for change in later {
+            match &change.previous {
+                Some(previous) => items.insert(key(previous), previous.clone()),
+                None => items.remove(&key(&change.stored)),
+            };
+        }
+        Ok(items.into_values().collect())
+    }
+
     /// The object with this uid.
     pub fn by_uid(&self, uid: &str) -> Option<(&str, &Arc<Stored>)> {
         let (table, key) = self.uids.get(uid)?;
