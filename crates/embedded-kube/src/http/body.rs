@@ -145,7 +145,7 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     let text = yaml::decode_text(bytes, &limits).map_err(|e| go_yaml(&e))?;
     let read = |duplicates| -> Result<Value, yaml::YamlError> {
         let mut documents = yaml::split_documents(&text, &limits)?.peekable();
-        // Comments before the first separator are no document.
+        // Comments and directives before the first separator are no document.
         if !text.starts_with("---") && documents.peek().is_some_and(|d| d.as_ref().is_ok_and(|d| only_comments(&d.text))) {
             documents.next();
         }
@@ -180,7 +180,7 @@ fn has_fractions(value: &Value) -> bool {
 }
 
 fn only_comments(text: &str) -> bool {
-    text.lines().map(str::trim_start).all(|line| line.is_empty() || line.starts_with('#'))
+    text.lines().map(str::trim_start).all(|line| line.is_empty() || line.starts_with(['#', '%']))
 }
 
 fn go_yaml(error: &yaml::YamlError) -> String {
@@ -197,22 +197,32 @@ pub fn read_object(kind: &str, headers: &HeaderMap, bytes: &[u8]) -> Result<(Obj
     let refuse = |why: String| {
         Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({})", summary(bytes)))
     };
-    let no_kind = |error: String| refuse(format!("couldn't get version/kind; json parse error: {error}"));
-    let (value, findings) = match media_type(headers).as_str() {
-        "" | "application/json" | "*/*" => json(bytes).map_err(no_kind)?,
-        "application/yaml" | "text/yaml" | "application/x-yaml" => yaml(bytes).map_err(refuse)?,
-        _ => parse(headers, bytes)?,
+    read_typed(headers, bytes)?.map(|(map, findings)| (Object(map), findings)).map_err(refuse)
+}
+
+/// A body that says what it is; the inner error is why it cannot be read.
+#[allow(clippy::type_complexity)]
+pub fn read_typed(headers: &HeaderMap, bytes: &[u8]) -> Result<Result<(Map<String, Value>, Vec<String>), String>, Status> {
+    let no_kind = |error: String| format!("couldn't get version/kind; json parse error: {error}");
+    let read = match media_type(headers).as_str() {
+        "" | "application/json" | "*/*" => json(bytes).map_err(no_kind),
+        "application/yaml" | "text/yaml" | "application/x-yaml" => yaml(bytes),
+        _ => Ok(parse(headers, bytes)?),
     };
-    let value = if value.is_null() { Value::Object(Map::new()) } else { value };
-    let Value::Object(map) = value else {
-        return Err(no_kind(format!("json: cannot unmarshal {} into Go value of type {TYPE_META}", json::kind(&value))));
-    };
-    for field in ["apiVersion", "kind"] {
-        if let Some(other) = map.get(field).filter(|v| !v.is_string() && !v.is_null()) {
-            return Err(no_kind(format!("json: cannot unmarshal {} into Go struct field .{field} of type string", json::kind(other))));
-        }
+    Ok(read.and_then(|(value, findings)| match value {
+        Value::Null => Ok((Map::new(), findings)),
+        Value::Object(map) => typed(&map).map_err(no_kind).map(|()| (map, findings)),
+        other => Err(no_kind(format!("json: cannot unmarshal {} into Go value of type {TYPE_META}", json::kind(&other)))),
+    }))
+}
+
+/// Whether kind and version are texts.
+fn typed(map: &Map<String, Value>) -> Result<(), String> {
+    let wrong = |field| Some((field, map.get(field).filter(|v| !v.is_string() && !v.is_null())?));
+    match ["apiVersion", "kind"].into_iter().find_map(wrong) {
+        Some((field, other)) => Err(format!("json: cannot unmarshal {} into Go struct field .{field} of type string", json::kind(other))),
+        None => Ok(()),
     }
-    Ok((Object(map), findings))
 }
 
 /// The refusal of a body that does not say of which kind it is.

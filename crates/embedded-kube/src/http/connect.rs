@@ -16,7 +16,7 @@ pub fn connect(call: &Call<'_>, subresource: &str) -> Result<Response<Body>, Sta
         return Err(Status::not_allowed());
     }
     let mut asked = options(call, subresource)?;
-    let sender = write::sender(call, None);
+    let sender = write::sender(call);
     let at = (call.namespace.as_str(), call.name());
     let request = Request::new(call.registry(), &call.resource, Operation::Connect, at, (false, &sender)).of(subresource);
     let mut answers = Answers::default();

@@ -6,6 +6,7 @@
 mod body;
 mod components;
 mod connect;
+mod delete_options;
 mod discovery;
 mod list;
 mod negotiate;
@@ -13,6 +14,7 @@ mod object;
 mod openapi;
 mod openapi_binary;
 mod openapi_custom;
+mod paging;
 mod pod_log;
 mod pod_requests;
 pub(crate) mod query;
@@ -23,6 +25,7 @@ mod selectors;
 mod special;
 mod table;
 mod token;
+mod warnings;
 mod watch;
 mod write;
 mod yaml;
@@ -37,7 +40,6 @@ use axum::extract::State;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode, request::Parts};
-use list::Snapshots;
 use openapi::OpenApi;
 use query::Query;
 use route::{Route, Target};
@@ -49,7 +51,6 @@ use tiphys_apimachinery::Gvk;
 pub struct Shared {
     pub registry: Registry,
     pub auth: Arc<Auth>,
-    snapshots: Snapshots,
     openapi: OpenApi,
     /// The text of a pod's log.
     pub logs: LogSource,
@@ -62,7 +63,7 @@ pub type LogSource =
 
 /// A service that answers everything, without asking who calls.
 pub fn router(registry: Registry, auth: Arc<Auth>, logs: LogSource) -> Router {
-    let shared = Shared { registry, auth, snapshots: Snapshots::default(), openapi: OpenApi::default(), logs };
+    let shared = Shared { registry, auth, openapi: OpenApi::default(), logs };
     Router::new().fallback(handle).with_state(Arc::new(shared))
 }
 
@@ -121,8 +122,10 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Re
         Ok(response) => response,
         Err(status) => failure(&status),
     };
-    // The handler of OpenAPI negotiates for itself.
-    match negotiate::is_yaml(&parts.headers) && !parts.uri.path().starts_with("/openapi/") {
+    // The handler of OpenAPI negotiates for itself, and that of the version writes nothing but JSON.
+    let path = parts.uri.path();
+    let as_it_is = path.starts_with("/openapi/") || (path.starts_with("/version") && response.status().is_success());
+    match negotiate::is_yaml(&parts.headers) && !as_it_is {
         true => yaml::encode(response).await,
         false => response,
     }
@@ -134,7 +137,9 @@ async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Res
     if let Route::Resource(target) = route {
         return resource(shared, parts, query, target, body).await;
     }
-    if !matches!(parts.method, Method::GET | Method::HEAD) {
+    let only_read =
+        parts.method == Method::GET || (parts.method == Method::HEAD && !matches!(route, Route::Group(_) | Route::Resources(..)));
+    if !only_read {
         return Err(match route {
             Route::Unknown => Status::no_such_path(),
             Route::Group(group) | Route::Resources(group, _)
@@ -148,9 +153,8 @@ async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Res
     }
     match route {
         Route::Index => Ok(discovery::index(shared)),
-        Route::Health(path) => Ok(special::health(parts.uri.path(), &path, query.flag("verbose"))),
-        Route::Version if negotiate::is_yaml(&parts.headers) => Err(negotiate::not_available("application/json")),
-        Route::Version => Ok(json_response(&special::version())),
+        Route::Health(path) => special::health(parts.uri.path(), &path, query.flag("verbose")),
+        Route::Version => negotiate::check_json(&parts.headers).map(|()| json_response(&special::version())),
         Route::CoreVersions => discovery::core_versions(shared, &parts.headers),
         Route::Groups => discovery::groups(shared, &parts.headers),
         Route::Group(group) => {
@@ -302,9 +306,9 @@ pub(crate) fn bytes_response(bytes: Bytes) -> Response<Body> {
 /// `Warning` headers, as RFC 7234 has them. Nothing is said twice.
 pub(crate) fn with_warnings(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
     let name = HeaderName::from_static("warning");
-    for text in warnings.iter().take(20) {
-        let quoted: String = text.chars().filter(|c| !c.is_control()).flat_map(escape).take(4_000).collect();
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\""))
+    for text in warnings::shown(warnings) {
+        let quoted: String = text.chars().flat_map(escape).collect();
+        if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes())
             && !response.headers().get_all(&name).iter().any(|said| said == value)
         {
             response.headers_mut().append(&name, value);

@@ -1,6 +1,6 @@
 //! What is asked of a pod besides changing it: eviction, which disruption budgets may forbid, and binding to a node.
 
-use super::{Call, Query, body, bytes_response, negotiate, with_warnings, write};
+use super::{Call, body, bytes_response, delete_options, negotiate, with_warnings, write};
 use crate::registry::{DeleteOptions, Part, WriteOptions, check_preconditions, meta};
 use crate::status::{Cause, Status};
 use crate::strategy;
@@ -66,7 +66,8 @@ async fn evicted(
     let pod = call.registry().get(&pods(), &call.namespace, call.name())?;
     let counts = !matches!(pod.str_at("/status/phase"), "Succeeded" | "Failed" | "Pending") && pod.deletion_timestamp().is_none();
     let unready = counts && permit(call, &pod, dry_run)? == Permit::Unready;
-    let mut options: DeleteOptions = Query::default().delete_options(request.0.get("deleteOptions"))?;
+    let sent = request.0.get("deleteOptions").and_then(Value::as_object);
+    let mut options: DeleteOptions = delete_options::understood(sent.unwrap_or(&serde_json::Map::new()))?;
     options.dry_run = dry_run;
     if let Some(version) = options.resource_version.as_mut().filter(|_| unready) {
         // It goes as it was found to be unready.

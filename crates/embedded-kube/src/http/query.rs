@@ -1,10 +1,12 @@
 //! Query parameters. Main type: [`Query`]. A value that cannot be used is refused with the words of the API server.
 
+use super::delete_options::dry_run_problem;
 use super::route::decode;
-use crate::registry::{DeleteOptions, FieldValidation, Propagation, Sender};
+use crate::registry::FieldValidation;
 use crate::status::{Cause, Status};
+use crate::strategy::validate::{meta::manager_problems, rules::At};
 use serde_json::Value;
-use tiphys_gocompat::text::is_print;
+use std::num::IntErrorKind;
 
 /// The parameters of a request, in order.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +23,16 @@ impl Query {
 
     /// The first value, if it is not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).filter(|v| !v.is_empty())
+        self.first(name).filter(|v| !v.is_empty())
+    }
+
+    fn first(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether it is there, even if it says nothing.
+    pub fn has(&self, name: &str) -> bool {
+        self.first(name).is_some()
     }
 
     /// All values, in their order.
@@ -31,13 +42,18 @@ impl Query {
 
     /// Go's reading of a boolean parameter: anything but these words is true.
     pub fn flag(&self, name: &str) -> bool {
-        let value = self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-        value.is_some_and(|v| !matches!(v.to_ascii_lowercase().as_str(), "false" | "0" | "f"))
+        self.first(name).is_some_and(|v| v != "0" && !v.eq_ignore_ascii_case("false"))
     }
 
     pub fn number(&self, name: &str) -> Result<Option<i64>, Status> {
-        let Some(text) = self.get(name) else { return Ok(None) };
-        text.parse().map(Some).map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax")))
+        let Some(text) = self.first(name) else { return Ok(None) };
+        text.parse().map(Some).map_err(|error: std::num::ParseIntError| {
+            let why = match error.kind() {
+                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                _ => "invalid syntax",
+            };
+            Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
+        })
     }
 
     /// Only `All` is known; what else was said is refused by [`Query::write_problems`].
@@ -46,7 +62,7 @@ impl Query {
     }
 
     fn dry_run_values(&self) -> Vec<Value> {
-        self.0.iter().filter(|(key, _)| key == "dryRun").map(|(_, value)| value.as_str().into()).collect()
+        self.all("dryRun").into_iter().map(Value::from).collect()
     }
 
     pub fn validation(&self) -> FieldValidation {
@@ -61,14 +77,7 @@ impl Query {
     pub fn write_problems(&self) -> Vec<Cause> {
         let mut causes = Vec::new();
         if let Some(manager) = self.get("fieldManager") {
-            if manager.len() > 128 {
-                let message = "Too long: may not be more than 128 bytes".to_owned();
-                causes.push(Cause { reason: "FieldValueTooLong", message, field: "fieldManager".into() });
-            }
-            for (at, c) in manager.char_indices().filter(|(_, c)| !is_print(*c)) {
-                let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
-                causes.push(Cause::invalid("fieldManager", &manager.into(), &detail));
-            }
+            manager_problems(&At::new(&manager.into(), "fieldManager"), &mut causes);
         }
         causes.extend(dry_run_problem(&self.dry_run_values()));
         if let Some(other) = self.get("fieldValidation").filter(|v| !matches!(*v, "Ignore" | "Strict" | "Warn")) {
@@ -96,7 +105,7 @@ impl Query {
                 forbid("resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
             }
         }
-        if self.get("sendInitialEvents").is_some() {
+        if self.has("sendInitialEvents") {
             forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
         }
         causes.extend(unknown);
@@ -107,7 +116,7 @@ impl Query {
     pub fn watch_problems(&self) -> Vec<Cause> {
         let mut causes = Vec::new();
         let matching = self.get("resourceVersionMatch");
-        let initial = self.get("sendInitialEvents").is_some();
+        let initial = self.has("sendInitialEvents");
         if initial && matching != Some("NotOlderThan") {
             let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
             causes.push(Cause::forbidden("resourceVersionMatch", detail));
@@ -125,50 +134,4 @@ impl Query {
         }
         causes
     }
-
-    /// Delete options: those of the body, or those of the query when there is none.
-    pub fn delete_options(&self, body: Option<&Value>) -> Result<DeleteOptions, Status> {
-        let text = |name: &str| body.map_or_else(|| self.get(name).map(str::to_owned), |b| b[name].as_str().map(str::to_owned));
-        let dry_run = body.map_or_else(|| self.dry_run_values(), |b| b["dryRun"].as_array().cloned().unwrap_or_default());
-        let orphan = match body {
-            Some(body) => body["orphanDependents"].as_bool(),
-            None => self.get("orphanDependents").map(|_| self.flag("orphanDependents")),
-        };
-        let policy = text("propagationPolicy");
-        let mut causes = Vec::new();
-        if let (Some(policy), Some(_)) = (&policy, orphan) {
-            let detail = "orphanDependents and deletionPropagation cannot be both set";
-            causes.push(Cause::invalid("propagationPolicy", &policy.as_str().into(), detail));
-        }
-        let propagation = match policy.as_deref() {
-            None => orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
-            Some("Orphan") => Some(Propagation::Orphan),
-            Some("Background") => Some(Propagation::Background),
-            Some("Foreground") => Some(Propagation::Foreground),
-            Some(other) => {
-                causes.push(Cause::not_supported("propagationPolicy", &other.into(), &["Foreground", "Background", "Orphan", "nil"]));
-                None
-            }
-        };
-        causes.extend(dry_run_problem(&dry_run));
-        if !causes.is_empty() {
-            return Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", causes));
-        }
-        let precondition = |field: &str| body?.pointer("/preconditions")?.get(field)?.as_str().map(str::to_owned);
-        Ok(DeleteOptions {
-            dry_run: dry_run.iter().any(|v| v == "All"),
-            grace_period_seconds: body.map_or_else(|| self.number("gracePeriodSeconds"), |b| Ok(b["gracePeriodSeconds"].as_i64()))?,
-            propagation,
-            uid: precondition("uid"),
-            resource_version: precondition("resourceVersion"),
-            sender: Sender::default(),
-            of_many: false,
-        })
-    }
-}
-
-/// Every value must be `All`.
-fn dry_run_problem(values: &[Value]) -> Option<Cause> {
-    let known = values.iter().all(|v| v == "All");
-    (!known).then(|| Cause::not_supported("dryRun", &Value::Array(values.to_vec()), &["All"]))
 }

@@ -36,11 +36,17 @@ fn text(text: String) -> Response<Body> {
 }
 
 /// A server that answers is healthy: there is nothing it waits for.
-pub fn health(path: &str, check: &str, verbose: bool) -> Response<Body> {
+pub fn health(path: &str, check: &str, verbose: bool) -> Result<Response<Body>, Status> {
+    if !check.is_empty() && !CHECKS.contains(&check) && !check.starts_with("poststarthook/") {
+        return Err(Status::no_such_path());
+    }
     let name = path.trim_start_matches('/').split('/').next().unwrap_or("");
     let passed = if check.is_empty() { "[+]ping ok\n[+]store ok\n".to_owned() } else { format!("[+]{check} ok\n") };
-    if verbose { text(format!("{passed}{name} check passed\n")) } else { text("ok".to_owned()) }
+    Ok(if verbose { text(format!("{passed}{name} check passed\n")) } else { text("ok".to_owned()) })
 }
+
+/// What can be asked for by itself.
+const CHECKS: [&str; 8] = ["ping", "log", "etcd", "etcd-readiness", "informer-sync", "shutdown", "autoregister-completion", "store"];
 
 pub async fn subresource(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let name = call.target.subresource.as_deref().unwrap_or("");

@@ -61,7 +61,7 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let bookmarks = call.query.flag("allowWatchBookmarks");
     let seconds = call.query.number("timeoutSeconds")?.filter(|s| *s > 0);
     let seconds = seconds.map_or_else(|| rand::rng().random_range(1800..3600), |s| s.unsigned_abs().min(86_400));
-    let include = table::Include::from_query(call.query.get("includeObject"));
+    let include = table::Include::from_query(call.query.get("includeObject").filter(|_| form == Form::Table))?;
     let beta = negotiate::is_beta(&call.parts.headers);
     let (registry, resource) = (call.registry().clone(), call.resource.clone());
     let mut printer = Printer { beta, registry, resource, blind: false, filter, form, include, headed: false };
@@ -104,7 +104,7 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
 
 /// Whether the stream begins with what is there now.
 fn wants_initial_events(call: &Call<'_>) -> Result<bool, Status> {
-    if call.query.get("sendInitialEvents").is_none() {
+    if !call.query.has("sendInitialEvents") {
         return Ok(matches!(call.query.get("resourceVersion"), None | Some("0")));
     }
     let asked = call.query.get("resourceVersion").and_then(|v| v.parse().ok()).unwrap_or(0);

@@ -1,13 +1,14 @@
 //! Create, update, patch, delete and delete-collection over HTTP.
 
+use super::negotiate::{self, Form};
 use super::selectors::Filter;
-use super::{Call, body, json_response, object, with_warnings};
+use super::{Call, body, delete_options, json_response, list, object, table, with_warnings};
 use crate::registry::{DeleteOptions, Deleted, FieldValidation, Part, Patch, Registry, Sender, Spelling, WriteOptions, Written};
 use crate::status::{Cause, Details, Status};
 use axum::body::Body;
 use http::header::USER_AGENT;
 use http::{Response, StatusCode};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tiphys_apimachinery::Object;
 
 /// Options from the query; the manager's name defaults to the client's name.
@@ -37,27 +38,16 @@ pub fn options(call: &Call<'_>) -> Result<WriteOptions, Status> {
         findings: Vec::new(),
         named: None,
         guard: call.guard(),
-        sender: sender(call, None),
+        sender: sender(call),
     })
 }
 
 /// Who asks, with the options as they were sent.
-pub fn sender(call: &Call<'_>, delete: Option<&Value>) -> Sender {
-    let mut options = delete.and_then(Value::as_object).cloned().unwrap_or_default();
-    if delete.is_some() && options.is_empty() {
-        let sent = |name: &str| call.query.get(name).map(|value| (name.to_owned(), Value::from(value)));
-        options.extend(sent("propagationPolicy"));
-        let seconds = call.query.get("gracePeriodSeconds").and_then(|n| n.parse::<i64>().ok());
-        options.extend(seconds.map(|n| ("gracePeriodSeconds".to_owned(), n.into())));
-        if call.query.dry_run() {
-            options.insert("dryRun".into(), vec![Value::from("All")].into());
-        }
-    } else if delete.is_none() {
-        let sent = |name: &str| call.query.get(name).map(|value| (name.to_owned(), Value::from(value)));
-        options.extend(["fieldManager", "fieldValidation"].into_iter().filter_map(sent));
-        if call.query.dry_run() {
-            options.insert("dryRun".into(), vec![Value::from("All")].into());
-        }
+pub fn sender(call: &Call<'_>) -> Sender {
+    let sent = |name: &str| call.query.get(name).map(|value| (name.to_owned(), Value::from(value)));
+    let mut options: Map<String, Value> = ["fieldManager", "fieldValidation"].into_iter().filter_map(sent).collect();
+    if call.query.dry_run() {
+        options.insert("dryRun".into(), vec![Value::from("All")].into());
     }
     Sender { user: call.user(), options }
 }
@@ -164,7 +154,7 @@ fn patch_problem(call: &Call<'_>) -> Option<Cause> {
     if applies && call.query.get("fieldManager").is_none_or(str::is_empty) {
         return Some(Cause::required("fieldManager", "is required for apply patch"));
     }
-    let forces = !applies && !call.query.all("force").is_empty();
+    let forces = !applies && call.query.has("force");
     forces.then(|| Cause::forbidden("force", "may not be specified for non-apply patch"))
 }
 
@@ -205,12 +195,10 @@ async fn answer(call: &Call<'_>, written: &Written, code: StatusCode) -> Result<
     Ok(with_warnings(object::respond(call, &written.stored, code)?, &written.warnings))
 }
 
-async fn delete_body(call: &Call<'_>, incoming: Body) -> Result<Option<Value>, Status> {
-    let bytes = body::read(incoming).await?;
-    if bytes.is_empty() {
-        return Ok(None);
-    }
-    Ok(Some(body::parse(&call.parts.headers, &bytes)?.0))
+async fn delete_options(call: &Call<'_>, incoming: Body) -> Result<DeleteOptions, Status> {
+    let mut options = delete_options::understood(&delete_options::sent(call, incoming).await?)?;
+    options.sender.user = call.user();
+    Ok(options)
 }
 
 /// Who deletes jobs without saying what is to become of their pods is told.
@@ -223,9 +211,9 @@ fn orphans_warning(call: &Call<'_>, options: &DeleteOptions) -> Option<String> {
 }
 
 pub async fn delete(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
-    let body = delete_body(call, incoming).await?;
-    let mut options = call.query.delete_options(body.as_ref())?;
-    options.sender = sender(call, Some(body.as_ref().unwrap_or(&Value::Null)));
+    let options = delete_options(call, incoming).await?;
+    // Only who asks in the old way is told that it is not over.
+    let old_way = options.sender.options.get("orphanDependents") == Some(&Value::Bool(false));
     let orphans = orphans_warning(call, &options);
     let (gvr, namespace, name) = (call.resource.gvr(), call.namespace.clone(), call.name().to_owned());
     let deleted = carried_out(call, move |registry| registry.delete(&gvr, &namespace, &name, &options)).await;
@@ -233,14 +221,13 @@ pub async fn delete(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     call.registry().durable(deleted.revision).await?;
     let warnings: Vec<String> = deleted.warnings.iter().cloned().chain(orphans).collect();
     if !deleted.removed || deleted.hollow || returns_object(call) {
-        // Only who asks in the old way is told that it is not over.
-        let old_way = match &body {
-            Some(body) => body["orphanDependents"] == false,
-            None => call.query.get("orphanDependents").is_some() && !call.query.flag("orphanDependents"),
-        };
         let code = if !deleted.removed && old_way { StatusCode::ACCEPTED } else { StatusCode::OK };
         let code = if call.resource.is("", "pods") { StatusCode::OK } else { code };
         return Ok(with_warnings(object::respond(call, &deleted.stored, code)?, &warnings));
+    }
+    if negotiate::form(&call.parts.headers)? == Form::Table {
+        // A Status has no rows, but what is said of them is read.
+        table::Include::from_query(call.query.get("includeObject"))?;
     }
     Ok(with_warnings(json_response(&success(call, &deleted)), &warnings))
 }
@@ -278,28 +265,22 @@ pub async fn delete_collection(call: &Call<'_>, incoming: Body) -> Result<Respon
     if call.resource.namespaced && call.target.namespace.is_none() {
         return Err(if call.resource.custom.is_some() { Status::no_such_path() } else { Status::not_allowed() });
     }
+    let form = negotiate::form(&call.parts.headers)?;
     let filter = Filter::from_query(&call.query, &call.resource, &call.query.list_problems())?;
-    let body = delete_body(call, incoming).await?;
-    let mut options = call.query.delete_options(body.as_ref())?;
-    options.sender = sender(call, Some(body.as_ref().unwrap_or(&Value::Null)));
+    let mut options = delete_options(call, incoming).await?;
     options.of_many = true;
     let warnings: Vec<String> = orphans_warning(call, &options).into_iter().collect();
-    let (_, items) = call.registry().list_stored(&call.resource, call.target.namespace.as_deref());
+    let mut page = list::page(call, &filter)?;
     let mut last = 0;
-    let mut gone = Vec::new();
-    for item in items.iter().filter(|s| filter.matches(s)) {
+    for item in &page.items {
         match call.registry().delete(&call.resource.gvr(), &item.meta.namespace, &item.meta.name, &options) {
-            Ok(deleted) => {
-                last = last.max(deleted.revision);
-                // As it was listed, not as it was removed.
-                gone.push(item.clone());
-            }
+            Ok(deleted) => last = last.max(deleted.revision),
             Err(status) if status.is_not_found() => {}
             Err(status) => return Err(status.warned(&warnings)),
         }
     }
     call.registry().durable(last).await?;
-    let gone = call.registry().as_served(&call.resource, gone)?;
-    let list = super::list::objects(&call.resource, &serde_json::json!({"resourceVersion": call.registry().revision().to_string()}), &gone);
-    Ok(with_warnings(list, &warnings))
+    // As they were listed, not as they were removed.
+    page.items = call.registry().as_served(&call.resource, page.items)?;
+    Ok(with_warnings(list::answer(call, form, &page)?, &warnings))
 }
