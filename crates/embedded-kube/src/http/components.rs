@@ -35,7 +35,7 @@ pub fn all(call: &Call<'_>) -> Result<Response<Body>, Status> {
             json_response(&json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "items": items}))
         }
         Form::Table => {
-            let include = table::Include::from_query(call.query.get("includeObject"));
+            let include = table::Include::from_query(call.query.get("includeObject"))?;
             json_response(&table::table(&call.resource, &items, json!({}), include, call.registry().now()))
         }
     })

@@ -49,7 +49,7 @@ pub fn grouped(catalog: &Catalog) -> Vec<(String, Versions)> {
 }
 
 pub fn core_versions(shared: &Shared, headers: &HeaderMap) -> Result<Response<Body>, Status> {
-    if negotiate::form(headers)? == Form::GroupDiscovery {
+    if negotiate::index_form(headers)? == Form::GroupDiscovery {
         return Ok(aggregated(shared, |group| group.is_empty()));
     }
     Ok(json_response(&json!({
@@ -60,7 +60,7 @@ pub fn core_versions(shared: &Shared, headers: &HeaderMap) -> Result<Response<Bo
 }
 
 pub fn groups(shared: &Shared, headers: &HeaderMap) -> Result<Response<Body>, Status> {
-    if negotiate::form(headers)? == Form::GroupDiscovery {
+    if negotiate::index_form(headers)? == Form::GroupDiscovery {
         return Ok(aggregated(shared, |group| !group.is_empty()));
     }
     let catalog = shared.registry.catalog();

@@ -7,20 +7,30 @@ use http::header::ACCEPT;
 use serde_json::Value;
 
 pub const YAML: &str = "application/yaml";
+const JSON: &str = "application/json";
 const MEDIA: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// Refuses at once what no form of the answer could satisfy. `collection` is true for lists and watches.
 pub fn check(headers: &HeaderMap, resource: &Resource, collection: bool) -> Result<(), Status> {
-    let accept = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>().join(",");
-    let known = |clause: &str| {
-        let media = media(clause);
-        media.is_empty() || media == "*/*" || MEDIA.split(", ").any(|m| m == media)
-    };
-    if resource.custom.is_none() && !accept.is_empty() && !accept.split(',').any(known) {
-        let streams = if collection { ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch" } else { "" };
+    let streams = if collection { ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch" } else { "" };
+    if resource.custom.is_none() && !accepts(headers, MEDIA) {
         return Err(not_available(&format!("{MEDIA}{streams}")));
     }
     form(headers).map(|_| ())
+}
+
+/// Whether one of these representations is accepted, whatever else is said of it.
+fn accepts(headers: &HeaderMap, all: &str) -> bool {
+    let accept = header(headers);
+    let known = |clause: &str| {
+        let media = clause.split(';').next().unwrap_or_default().trim();
+        media == "*/*" || all.split(", ").any(|m| m == media)
+    };
+    accept.is_empty() || accept.split(',').any(known)
+}
+
+fn header(headers: &HeaderMap) -> String {
+    headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>().join(",")
 }
 
 /// What a handler says that has only these representations.
@@ -30,13 +40,7 @@ pub fn not_available(media: &str) -> Status {
 
 /// Whether the first clause of `Accept` that can be answered wants YAML.
 pub fn is_yaml(headers: &HeaderMap) -> bool {
-    let texts = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok());
-    let mut clauses = texts.flat_map(|text| text.split(',').map(str::trim));
-    clauses.find(|clause| one(clause).is_some()).is_some_and(|clause| media(clause) == YAML)
-}
-
-fn media(clause: &str) -> &str {
-    clause.split(';').next().unwrap_or_default().trim()
+    first(headers, |_| true).is_some_and(|answer| answer.yaml)
 }
 
 /// Nothing streams YAML.
@@ -83,35 +87,58 @@ pub enum Form {
     GroupDiscovery,
 }
 
-/// The first clause of `Accept` that can be answered.
+/// What a clause of `Accept` asks for.
+#[derive(Clone, Copy)]
+struct Answer {
+    form: Form,
+    /// Of `meta.k8s.io/v1beta1`, which differs in its name only.
+    beta: bool,
+    yaml: bool,
+}
+
+/// The form of the first clause of `Accept` that can be answered.
 pub fn form(headers: &HeaderMap) -> Result<Form, Status> {
-    let accept = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>().join(",");
-    let clauses: Vec<&str> = accept.split(',').map(str::trim).filter(|c| !c.is_empty()).collect();
-    if clauses.is_empty() {
-        return Ok(Form::Object);
-    }
-    clauses.iter().find_map(|clause| one(clause)).map(|(form, _)| form).ok_or_else(|| Status::not_acceptable(MEDIA))
+    one_of(headers, |_| true)
 }
 
 /// The same for what has no table.
 pub fn form_but_table(headers: &HeaderMap) -> Result<Form, Status> {
-    let accept = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>().join(",");
-    let mut forms = accept.split(',').map(str::trim).filter_map(one).map(|(form, _)| form).filter(|form| *form != Form::Table);
-    if accept.is_empty() { Ok(Form::Object) } else { forms.next().ok_or_else(|| Status::not_acceptable(MEDIA)) }
+    one_of(headers, |form| form != Form::Table)
+}
+
+/// The same for the index of groups.
+pub fn index_form(headers: &HeaderMap) -> Result<Form, Status> {
+    one_of(headers, |form| matches!(form, Form::Object | Form::GroupDiscovery))
 }
 
 /// Refuses who wants a document in no form but that of objects.
 pub fn check_document(headers: &HeaderMap) -> Result<(), Status> {
-    let accept = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>().join(",");
-    let mut clauses = accept.split(',').map(str::trim);
-    let fits = accept.is_empty() || clauses.any(|clause| one(clause).is_some_and(|(form, _)| form == Form::Object));
-    if fits { Ok(()) } else { Err(Status::not_acceptable(MEDIA)) }
+    if !accepts(headers, MEDIA) {
+        return Err(not_available(MEDIA));
+    }
+    one_of(headers, |form| form == Form::Object).map(drop)
 }
 
-/// Whether tables and metadata are wanted as `meta.k8s.io/v1beta1`, which differs in its name only.
+/// Refuses who does not want JSON.
+pub fn check_json(headers: &HeaderMap) -> Result<(), Status> {
+    if accepts(headers, JSON) { Ok(()) } else { Err(not_available(JSON)) }
+}
+
+/// Whether tables and metadata are wanted as `meta.k8s.io/v1beta1`.
 pub fn is_beta(headers: &HeaderMap) -> bool {
-    let accept = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>().join(",");
-    accept.split(',').find_map(|clause| one(clause.trim())).is_some_and(|(_, beta)| beta)
+    first(headers, |_| true).is_some_and(|answer| answer.beta)
+}
+
+fn one_of(headers: &HeaderMap, fits: impl Fn(Form) -> bool) -> Result<Form, Status> {
+    first(headers, fits).map(|answer| answer.form).ok_or_else(|| Status::not_acceptable(MEDIA))
+}
+
+fn first(headers: &HeaderMap, fits: impl Fn(Form) -> bool) -> Option<Answer> {
+    let accept = header(headers);
+    if accept.is_empty() {
+        return Some(Answer { form: Form::Object, beta: false, yaml: false });
+    }
+    clauses(&accept).iter().filter_map(Clause::answer).find(|answer| fits(answer.form))
 }
 
 /// A table, a list of metadata or one object's metadata in the version that was asked for.
@@ -131,24 +158,59 @@ pub fn in_version(beta: bool, mut value: Value) -> Value {
     value
 }
 
-/// A form, and whether it is of `v1beta1`.
-fn one(clause: &str) -> Option<(Form, bool)> {
-    let mut parts = clause.split(';').map(str::trim);
-    let media = parts.next()?;
-    if !matches!(media, "application/json" | YAML | "*/*" | "application/*") {
-        return None;
+struct Clause<'a> {
+    media: (&'a str, &'a str),
+    quality: f64,
+    parameters: Vec<(&'a str, &'a str)>,
+}
+
+/// The clauses of `Accept` in the order in which they are tried, which is that of Go's library: an insertion sort by what is no order.
+fn clauses(accept: &str) -> Vec<Clause<'_>> {
+    let mut all: Vec<Clause<'_>> = accept.split(',').filter_map(Clause::parse).collect();
+    for end in 1..all.len() {
+        let mut at = end;
+        while at > 0 && all[at].goes_before(&all[at - 1]) {
+            all.swap(at, at - 1);
+            at -= 1;
+        }
     }
-    let parameters: Vec<(&str, &str)> = parts.filter_map(|p| p.split_once('=')).collect();
-    let get = |name: &str| parameters.iter().find(|(k, _)| *k == name).map(|(_, v)| *v);
-    let version = get("v").unwrap_or_default();
-    let beta = version == "v1beta1";
-    match get("as") {
-        None => Some((Form::Object, false)),
-        Some("Table") if beta || version == "v1" => Some((Form::Table, beta)),
-        Some("PartialObjectMetadata") if beta || version == "v1" => Some((Form::Metadata, beta)),
-        Some("PartialObjectMetadataList") if beta || version == "v1" => Some((Form::MetadataList, beta)),
-        Some("APIGroupDiscoveryList") if version == "v2" => Some((Form::GroupDiscovery, false)),
-        Some(_) => None,
+    all
+}
+
+impl<'a> Clause<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let mut parts = text.split(';').map(str::trim);
+        let media = match parts.next()? {
+            "*" => ("*", "*"),
+            media => media.split_once('/')?,
+        };
+        let mut parameters: Vec<(&str, &str)> = parts.filter_map(|p| p.split_once('=')).filter(|(_, value)| !value.is_empty()).collect();
+        let quality = parameters.iter().rfind(|(key, _)| *key == "q").map_or(1.0, |(_, q)| q.parse().unwrap_or(0.0));
+        parameters.retain(|(key, _)| *key != "q");
+        Some(Self { media, quality, parameters })
+    }
+
+    fn goes_before(&self, other: &Self) -> bool {
+        self.quality > other.quality || (self.media.0 != "*" && other.media.0 == "*") || (self.media.1 != "*" && other.media.1 == "*")
+    }
+
+    fn answer(&self) -> Option<Answer> {
+        let yaml = match self.media {
+            ("application", "json" | "*") | ("*", "*") => false,
+            ("application", "yaml") => true,
+            _ => return None,
+        };
+        let get = |name: &str| self.parameters.iter().rfind(|(key, _)| *key == name).map(|(_, value)| *value);
+        let (kind, version) = (get("as"), get("v"));
+        let form = match (kind, get("g"), version) {
+            (None, None, None) => Form::Object,
+            (Some("Table"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) => Form::Table,
+            (Some("PartialObjectMetadata"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) => Form::Metadata,
+            (Some("PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) => Form::MetadataList,
+            (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2")) => Form::GroupDiscovery,
+            _ => return None,
+        };
+        Some(Answer { form, beta: version == Some("v1beta1"), yaml })
     }
 }
 

@@ -11,10 +11,14 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
+use std::num::IntErrorKind;
 use std::sync::Arc;
 use tiphys_apimachinery::{Object, object::map_entry};
 
 pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
+    if matches!(call.query.get("export"), Some("1" | "t" | "T" | "TRUE" | "true" | "True")) {
+        return Err(Status::bad_request("the export parameter, deprecated since v1.14, is no longer supported"));
+    }
     let asked = revision(call.query.get("resourceVersion").unwrap_or("0")).map_err(|status| match call.resource.table.as_str() {
         // Asked of the store itself, not of a cache.
         "/events" => Status::bad_request(format!("invalid resource version: {}", status.message)),
@@ -27,8 +31,9 @@ pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
 
 /// A revision that a client names.
 pub fn revision(text: &str) -> Result<u64, Status> {
-    text.parse().map_err(|_| {
-        let why = format!("resourceVersion: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax");
+    text.parse().map_err(|error: std::num::ParseIntError| {
+        let problem = if *error.kind() == IntErrorKind::PosOverflow { "value out of range" } else { "invalid syntax" };
+        let why = format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {problem}");
         Status::new(500, "", why)
     })
 }
@@ -57,7 +62,7 @@ pub fn respond(call: &Call<'_>, stored: &Arc<Stored>, code: StatusCode) -> Resul
         Form::MetadataList => return Err(negotiate::wrong_number(&call.resource, false)),
         Form::Metadata => json_response(&negotiate::in_version(beta, metadata_only(&call.resource, &stored.object()))),
         Form::Table => {
-            let include = table::Include::from_query(call.query.get("includeObject"));
+            let include = table::Include::from_query(call.query.get("includeObject"))?;
             // What a dry run made has none.
             let meta = match stored.meta.revision {
                 0 if stored.object().resource_version().is_empty() => json!({}),

@@ -12,6 +12,7 @@ mod storage;
 
 use crate::catalog::Resource;
 use crate::registry::{Stored, convert};
+use crate::status::Status;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -29,11 +30,14 @@ pub enum Include {
 }
 
 impl Include {
-    pub fn from_query(word: Option<&str>) -> Self {
+    pub fn from_query(word: Option<&str>) -> Result<Self, Status> {
         match word {
-            Some("None") => Self::None,
-            Some("Object") => Self::Object,
-            _ => Self::Metadata,
+            Some("None") => Ok(Self::None),
+            Some("Object") => Ok(Self::Object),
+            None | Some("Metadata") => Ok(Self::Metadata),
+            Some(other) => Err(Status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', or empty"
+            ))),
         }
     }
 }
