@@ -131,6 +131,9 @@ fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: 
         crate::strategy::mark_definition_deleted(object, &now);
         return;
     }
+    if is_graceful(resource) && is_pending(object, options) {
+        return;
+    }
     // Nobody depends on events, so that nobody is waited for.
     let propagation = if resource.table == "/events" { Some(Propagation::Background) } else { options.propagation };
     let mut finalizers = object.finalizers();
@@ -142,6 +145,18 @@ fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: 
     }
     object.set_finalizers(finalizers);
     mark_time(registry, resource, object, options);
+}
+
+/// Whether the object is going already, and no sooner than is asked for: nothing of it can be changed by a delete then.
+fn is_pending(object: &Object, options: &DeleteOptions) -> bool {
+    let before = object.metadata("deletionGracePeriodSeconds").and_then(serde_json::Value::as_i64);
+    let later = |before| options.grace_period_seconds.is_none_or(|seconds| positive(seconds) >= before);
+    object.deletion_timestamp().is_some() && before.is_some_and(later)
+}
+
+/// Less than nothing is a second.
+fn positive(seconds: i64) -> i64 {
+    if seconds < 0 { 1 } else { seconds }
 }
 
 fn mark_time(registry: &Registry, resource: &Resource, object: &mut Object, options: &DeleteOptions) {
@@ -197,5 +212,5 @@ fn grace_seconds(resource: &Resource, object: &Object, options: &DeleteOptions) 
         return 0;
     }
     let asked = options.grace_period_seconds.or_else(|| object.i64_at("/spec/terminationGracePeriodSeconds"));
-    asked.unwrap_or(30).max(0)
+    positive(asked.unwrap_or(30))
 }
