@@ -135,6 +135,7 @@ fn text_of(object: &Object, path: &str) -> String {
         ("v1", "Event", "source") => or(text("source.component"), &text("reportingComponent")),
         ("v1", "Event", "reportingController") => text("reportingComponent"),
         ("v1", "Event", path) if path.starts_with("regarding.") => text(&path.replacen("regarding", "involvedObject", 1)),
+        ("v1", "ReplicationController", "status.replicas") => or(text(path), "0"),
         ("batch/v1", "Job", "status.successful") => or(text("status.succeeded"), "0"),
         _ => text(path),
     }
