@@ -10,6 +10,7 @@ pub mod endings;
 pub mod generate;
 pub mod normalise;
 pub mod play;
+mod quoted;
 pub mod rules;
 pub mod script;
 pub mod server;

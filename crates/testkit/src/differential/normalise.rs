@@ -6,6 +6,7 @@
 
 use super::{
     play::{Reply, Transcript, own_address},
+    quoted::{key, managers_in_order},
     script::Script,
 };
 use regex::{Captures, Regex};
@@ -293,9 +294,6 @@ impl Seen<'_> {
     /// Managers stand in the order of their times, which is another one when a second ended between two writes. A list in any other
     /// order than the right one stays as it is.
     fn managers(&self, list: &[Value], in_table: bool) -> Value {
-        let key = |entry: &Value, time: &str| {
-            ["operation", time, "manager", "apiVersion", "subresource"].map(|field| entry[field].as_str().unwrap_or("").to_owned())
-        };
         let mut out: Vec<Value> = list.iter().map(|entry| self.value(entry, in_table)).collect();
         if list.is_sorted_by_key(|entry| key(entry, "time")) {
             out.sort_by_key(|entry| key(entry, ""));
@@ -312,7 +310,7 @@ impl Seen<'_> {
     }
 
     fn text(&self, text: &str) -> String {
-        let mut out = text.to_owned();
+        let mut out = managers_in_order(text);
         for (name, place) in &self.names {
             out = out.replace(name, place);
         }
