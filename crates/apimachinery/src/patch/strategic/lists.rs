@@ -75,6 +75,20 @@ pub(super) fn is_delete(item: &Value) -> bool {
     item.get(PATCH).and_then(Value::as_str) == Some("delete")
 }
 
+/// Whether every element of the order has the merge key; which of them is found first depends on the list.
+pub(super) fn check_order(list: &[Value], order: &[Value], merge_key: &str) -> Result<(), PatchError> {
+    for item in list {
+        let key = merge_key_of(item, merge_key)?;
+        for (at, place) in order.iter().enumerate() {
+            let map = place.as_object().ok_or_else(|| PatchError::Invalid(format!("value for key {at} is not a map")))?;
+            if map.get(merge_key) == Some(key) {
+                break;
+            }
+        }
+    }
+    order.iter().try_for_each(|place| merge_key_of(place, merge_key).map(drop))
+}
+
 /// Sorts by `order`, stably; elements to delete go last.
 pub(super) fn sort_by_order(list: Vec<Value>, order: &Order, merge_key: &str, elements: Elements) -> Result<Vec<Value>, PatchError> {
     let mut deleted = Vec::new();

@@ -1,9 +1,10 @@
 //! Merges a strategic merge patch into a document, or into another patch.
 
 use super::{
-    DELETE_FROM_LIST, PATCH, RETAIN_KEYS, SET_ORDER, Strategy, go_text,
+    DELETE_FROM_LIST, PATCH, RETAIN_KEYS, SET_ORDER, Strategy, go_string, go_text,
     lists::{
-        Elements, Order, deduplicate, element_type, is_delete, merge_key_of, no_merge_key, normalize_order, order_of, partition, wrong_type,
+        Elements, Order, check_order, deduplicate, element_type, is_delete, merge_key_of, no_merge_key, normalize_order, order_of,
+        partition, wrong_type,
     },
     rules_for, rules_for_list, same_type,
 };
@@ -49,7 +50,7 @@ pub(in crate::patch) fn merge_maps(
 }
 
 fn unknown_directive(directive: &Value, map: &Value) -> PatchError {
-    PatchError::Invalid(format!("unknown patch type: {} in map: {}", go_text(directive), go_text(map)))
+    PatchError::Invalid(format!("unknown patch type: {} in map: {}", go_string(directive), go_text(map)))
 }
 
 fn merge_field(doc: &mut Fields, key: String, value: Value, ty: TypeRef<'_>, options: MergeOptions) -> Result<(), PatchError> {
@@ -223,6 +224,9 @@ fn merge_ordered_list(
     // Scalars have no merge key; a list of maps without one is refused below.
     let by = if rules.merge_key.is_empty() { Elements::Scalars } else { Elements::Maps };
     let patch_order = order_of(order, rules.merge_key, by);
+    if by == Elements::Maps {
+        check_order(&merged, order, rules.merge_key)?;
+    }
     let parts = partition(merged, &patch_order, rules.merge_key, by)?;
     doc.insert(field.to_owned(), normalize_order(parts, &patch_order, &server_order, rules.merge_key, elements)?.into());
     Ok(())

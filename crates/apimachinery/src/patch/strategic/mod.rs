@@ -100,8 +100,25 @@ fn rules_for<'a>(parent: TypeRef<'a>, field: &str) -> Result<FieldRules<'a>, Pat
 /// The same for a list; the type to go on with is its elements'.
 fn rules_for_list<'a>(parent: TypeRef<'a>, field: &str) -> Result<FieldRules<'a>, PatchError> {
     let mut rules = rules_for(parent, field)?;
-    rules.ty = rules.ty.items().unwrap_or(rules.ty);
+    rules.ty = match rules.ty.items() {
+        Some(items) => items,
+        None if rules.ty.kind() == TypeKind::Map || holds_raw(parent, rules.ty) => {
+            // Of what kind Go says the struct around it is.
+            let around = if is_called(parent, "OpaqueDeviceConfiguration") { "ptr" } else { "struct" };
+            return Err(PatchError::Invalid(format!("expected slice or array type, but got: {around}")));
+        }
+        None => rules.ty,
+    };
     Ok(rules)
+}
+
+fn is_called(ty: TypeRef<'_>, word: &str) -> bool {
+    ty.name().is_some_and(|name| name.rsplit('.').next() == Some(word))
+}
+
+/// Whether Go holds any JSON there, and not behind a pointer: what is behind one is not looked at.
+fn holds_raw(parent: TypeRef<'_>, ty: TypeRef<'_>) -> bool {
+    is_called(ty, "RawExtension") && !is_called(parent, "AllocatedDeviceStatus")
 }
 
 /// A value as Go prints it, for messages and for ordering by merge key: `map[name:web]`, `[a b]`, `<nil>`.
@@ -125,6 +142,18 @@ fn go_text(value: &Value) -> String {
             _ => n.to_string(),
         },
         other => other.to_string(),
+    }
+}
+
+/// The same where Go was told to expect a text: `%s`.
+fn go_string(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "%!s(<nil>)".into(),
+        Value::Bool(flag) => format!("%!s(bool={flag})"),
+        Value::Number(n) => format!("%!s({}={})", if n.is_f64() { "float64" } else { "int64" }, go_text(value)),
+        Value::Array(list) => format!("[{}]", list.iter().map(go_string).collect::<Vec<_>>().join(" ")),
+        Value::Object(map) => format!("map[{}]", map.iter().map(|(k, v)| format!("{k}:{}", go_string(v))).collect::<Vec<_>>().join(" ")),
     }
 }
 
