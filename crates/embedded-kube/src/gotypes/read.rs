@@ -179,8 +179,8 @@ impl Reader {
             | (Type::Raw, _) => {}
             (Type::Int32 | Type::IntOrString, Value::Number(n)) if n.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {}
             (Type::Int64, Value::Number(n)) if n.is_i64() => {}
-            // A whole number written as a float is a number to Go's decoder of Kubernetes.
-            (Type::Int32 | Type::Int64, Value::Number(n)) if n.as_f64().is_some_and(|f| f.fract() == 0.0 && f.abs() < 2e9) => {
+            // In a tree a whole number may be a float; in a text it may not be written as one.
+            (Type::Int32 | Type::Int64, Value::Number(n)) if self.tree && n.as_f64().is_some_and(|f| f.fract() == 0.0 && f.abs() < 2e9) => {
                 *value = (n.as_f64().unwrap_or(0.0) as i64).into();
             }
             (wanted, found) => return self.misfit(found, wanted, at),

@@ -28,7 +28,7 @@ pub async fn answer(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     options.findings = findings;
     meta::check_scope(&call.resource, &call.namespace, &mut object)?;
     let mut warnings = strategy::check_fields(&call.resource, &mut object, &options)?;
-    warnings.extend(meta::distinct_owners(&mut object));
+    warnings.extend(meta::distinct_owners(&mut object, false));
     object.0.remove("status");
     for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object.metadata_mut().remove(field);

@@ -55,9 +55,6 @@ pub fn check_type(resource: &Resource, object: &mut Object) -> Result<(), Status
              v1.ObjectMeta"
         )));
     }
-    if !object.metadata("namespace").is_none_or(|v| v.is_string() || v.is_null()) {
-        return Err(Status::bad_request("metadata.namespace must be a string"));
-    }
     Ok(())
 }
 
@@ -277,10 +274,14 @@ pub fn prepare_update(resource: &Resource, old: &Object, new: &mut Object, part:
     for field in ["uid", "creationTimestamp", "generation", "resourceVersion"] {
         set_or_remove(metadata, field, old.metadata(field).cloned());
     }
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-        if let Some(before) = old.metadata(field) {
-            metadata.insert(field.into(), before.clone());
-        }
+    if let Some(before) = old.metadata("deletionTimestamp") {
+        metadata.insert("deletionTimestamp".into(), before.clone());
+    }
+    // Who sends another one is told that it cannot be changed.
+    if let (Some(before), None | Some(Value::Null)) =
+        (old.metadata("deletionGracePeriodSeconds"), metadata.get("deletionGracePeriodSeconds"))
+    {
+        metadata.insert("deletionGracePeriodSeconds".into(), before.clone());
     }
     drop_empty(resource, new);
     Ok(())
@@ -361,8 +362,8 @@ fn keep_all_but_status(resource: &Resource, old: &Object, new: &mut Object) {
     }
 }
 
-/// Owners that are named twice are kept once; says so.
-pub fn distinct_owners(object: &mut Object) -> Option<String> {
+/// Owners that are named twice are kept once; says so. A patch makes of the object what a plugin might have made of it.
+pub fn distinct_owners(object: &mut Object, patched: bool) -> Option<String> {
     let owners = object.metadata_mut().get_mut("ownerReferences").and_then(Value::as_array_mut)?;
     let (mut seen, mut twice): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
     for owner in std::mem::take(owners) {
@@ -373,9 +374,10 @@ pub fn distinct_owners(object: &mut Object) -> Option<String> {
     }
     *owners = seen;
     twice.dedup();
-    let explained = ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such \
-                     requests as early as 1.24; please fix your requests; duplicate UID(s) observed: ";
-    (!twice.is_empty()).then(|| format!("{explained}{}", twice.join(", ")))
+    let when = if patched { " after mutating admission happens" } else { "" };
+    let explained = "API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; \
+                     duplicate UID(s) observed: ";
+    (!twice.is_empty()).then(|| format!(".metadata.ownerReferences contains duplicate entries{when}; {explained}{}", twice.join(", ")))
 }
 
 /// Whether an object is another one because there is an empty list or map in it where none was, which only some kinds look at.

@@ -44,6 +44,11 @@ impl Registry {
         let mut state = self.lock();
         if let Some(existing) = state.get(&resource.table, object.namespace(), object.name()) {
             let mut status = Status::already_exists(&resource.group, &resource.resource, object.name());
+            if !object.generate_name().is_empty() {
+                // Nobody asks whether the name was made up.
+                status.message.push_str(", the server was not able to generate a unique name for the object");
+                status.details.get_or_insert_default().retry_after_seconds = 1;
+            }
             if existing.meta.deleting {
                 status.message = format!("object is being deleted: {}", status.message);
             }

@@ -36,7 +36,7 @@ fn read(
     meta::check_namespace(resource, namespace, object)
         .and_then(|()| name.map_or(Ok(()), |name| meta::check_name(name, object)))
         .map_err(|status| status.warned(&warnings))?;
-    warnings.extend(meta::distinct_owners(object));
+    warnings.extend(meta::distinct_owners(object, false));
     Ok(warnings)
 }
 
@@ -248,7 +248,7 @@ impl Registry {
             if !new.uid().is_empty() && new.uid() != old.uid() {
                 return Err(self.other_uid(&resource, &current, (&old, new), part, options, applied).warned(&warnings));
             }
-            warnings.extend(meta::distinct_owners(&mut new));
+            warnings.extend(meta::distinct_owners(&mut new, true));
             meta::replaces(&resource, &new, current.meta.revision).map_err(|status| status.warned(&warnings))?;
             match self.settle(&resource, &current, (&old, new), part, options, applied) {
                 Err(Refused::Race) => {}
@@ -295,7 +295,7 @@ impl Registry {
         meta::check_namespace(resource, at.0, &mut object)
             .and_then(|()| meta::check_name(at.1, config))
             .map_err(|status| status.warned(&warnings))?;
-        warnings.extend(meta::distinct_owners(&mut object));
+        warnings.extend(meta::distinct_owners(&mut object, true));
         self.create_read(resource, at.0, object, options, (Origin::Applied, Part::Main, &warnings))
             .map_err(|status| status.warned(&warnings))
     }

@@ -21,6 +21,7 @@ const NOT_CHECKED: &str =
 pub fn read((custom, kind): (&Custom, &str), value: &mut Value, keep_nulls: bool) -> Result<Vec<String>, String> {
     let mut unknown = Vec::new();
     if let Some(metadata) = value.get_mut("metadata") {
+        write_whole_numbers(metadata);
         let mut nothing = serde_json::Map::new();
         if keep_nulls {
             drop_malformed(metadata);
@@ -28,6 +29,7 @@ pub fn read((custom, kind): (&Custom, &str), value: &mut Value, keep_nulls: bool
             nothing.retain(|_, value| convert::is_nothing(value));
         }
         unknown.extend(read_metadata(metadata, "metadata")?);
+        unknown.sort();
         if let Some(metadata) = metadata.as_object_mut() {
             nothing.retain(|key, _| !metadata.contains_key(key));
             metadata.extend(nothing);
@@ -35,7 +37,9 @@ pub fn read((custom, kind): (&Custom, &str), value: &mut Value, keep_nulls: bool
     }
     // Of what is of another kind nobody says what it should look like.
     if let Some(node) = custom.node.as_ref().filter(|_| value["kind"] == kind) {
-        unknown.extend(shape::prune(value, node));
+        let mut undeclared = shape::prune(value, node);
+        undeclared.sort();
+        unknown.extend(undeclared);
         if !keep_nulls {
             shape::drop_nulls(value, Some(node));
         }
@@ -44,6 +48,20 @@ pub fn read((custom, kind): (&Custom, &str), value: &mut Value, keep_nulls: bool
         shape::fill_in(value, node);
     }
     Ok(unknown)
+}
+
+/// Go writes the metadata out and reads them again, and writes no fraction where there is none.
+fn write_whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(n) => {
+            if let Some(float) = n.as_f64().filter(|float| n.is_f64() && float.fract() == 0.0 && float.abs() < 1e15) {
+                *value = (float as i64).into();
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(write_whole_numbers),
+        Value::Object(map) => map.values_mut().for_each(write_whole_numbers),
+        _ => {}
+    }
 }
 
 /// Server-side apply leaves out fields of metadata that Go cannot read.

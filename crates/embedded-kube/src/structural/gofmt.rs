@@ -19,7 +19,7 @@ pub fn quoted(text: &str) -> String {
             '\u{c}' => out.push_str("\\f"),
             '\u{b}' => out.push_str("\\v"),
             c if (c as u32) < 0x20 || c as u32 == 0x7f => push(&mut out, format_args!("\\x{:02x}", c as u32)),
-            c if c.is_control() || is_unprintable(c) => {
+            c if is_unprintable(c) => {
                 if (c as u32) < 0x10000 {
                     push(&mut out, format_args!("\\u{:04x}", c as u32));
                 } else {
@@ -33,8 +33,10 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-fn is_unprintable(c: char) -> bool {
-    (c.is_whitespace() && c != ' ')
+/// The opposite of `unicode.IsPrint`.
+pub fn is_unprintable(c: char) -> bool {
+    c.is_control()
+        || (c.is_whitespace() && c != ' ')
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{ad}')
 }
 

@@ -8,6 +8,7 @@ use super::rules::{self, At};
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::registry::Part;
 use crate::status::Cause;
+use crate::structural::gofmt;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 use tiphys_gocompat::text::is_print;
@@ -255,14 +256,14 @@ fn owners(all: &At<'_>, causes: &mut Vec<Cause>) {
         // The position is not part of these paths.
         let owner = At::new(item.value, all.path.clone());
         let (api_version, kind) = (owner.get("apiVersion"), owner.get("kind"));
-        if api_version.text().is_empty() || api_version.text().matches('/').count() > 1 {
+        if api_version.text().is_empty() || api_version.text().ends_with('/') || api_version.text().matches('/').count() > 1 {
             causes.push(api_version.invalid("version must not be empty"));
         }
         for field in ["kind", "name", "uid"] {
             let field = owner.get(field);
             causes.extend(field.is_empty().then(|| field.invalid("must not be empty")));
         }
-        if (api_version.text(), kind.text()) == ("v1", "Event") {
+        if (api_version.text().trim_start_matches('/'), kind.text()) == ("v1", "Event") {
             causes.push(owner.invalid_struct("meta/v1.OwnerReference", "/v1, Kind=Event is disallowed from being an owner"));
         }
         if owner.get("controller").is_true() {
@@ -281,9 +282,10 @@ fn owners(all: &At<'_>, causes: &mut Vec<Cause>) {
 
 fn managers(meta: &At<'_>, causes: &mut Vec<Cause>) {
     for entry in meta.get("managedFields").items() {
-        let manager = entry.get("manager");
-        if manager.len() > MAX_MANAGER {
-            causes.push(manager.too_long(MAX_MANAGER));
+        manager_problems(&entry.get("manager"), causes);
+        let subresource = entry.get("subresource");
+        if subresource.len() > MAX_SUBRESOURCE {
+            causes.push(subresource.too_long(MAX_SUBRESOURCE));
         }
         let odd = manager.text().char_indices().filter(|(_, c)| !is_print(*c));
         causes.extend(odd.map(|(at, c)| manager.invalid(&format!("invalid character U+{:04X} (at position {at})", u32::from(c)))));
@@ -291,6 +293,16 @@ fn managers(meta: &At<'_>, causes: &mut Vec<Cause>) {
         if subresource.len() > MAX_SUBRESOURCE {
             causes.push(subresource.too_long(MAX_SUBRESOURCE));
         }
+    }
+}
+
+/// What is wrong with the name of a manager.
+pub fn manager_problems(manager: &At<'_>, causes: &mut Vec<Cause>) {
+    if manager.len() > MAX_MANAGER {
+        causes.push(manager.too_long(MAX_MANAGER));
+    }
+    for (at, c) in manager.text().char_indices().filter(|(_, c)| gofmt::is_unprintable(*c)) {
+        causes.push(manager.invalid(&format!("invalid character U+{:04X} (at position {at})", u32::from(c))));
     }
 }
 

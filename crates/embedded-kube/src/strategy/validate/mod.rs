@@ -11,7 +11,7 @@ mod flow;
 pub mod formats;
 mod labels;
 mod limits;
-mod meta;
+pub mod meta;
 mod network;
 mod pod;
 mod policies;
