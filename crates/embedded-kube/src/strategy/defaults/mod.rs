@@ -3,6 +3,7 @@
 mod image;
 mod pod;
 mod quality;
+mod volumes;
 mod workloads;
 
 pub use quality::quality_of_service;
@@ -85,7 +86,7 @@ pub fn apply(table: &str, object: &mut Object) {
             let spec = spec(object);
             set_text(spec, "persistentVolumeReclaimPolicy", "Retain");
             set(spec, "volumeMode", "Filesystem");
-            pod::source(spec);
+            volumes::source(spec);
         }
         "/persistentvolumeclaims" => set(spec(object), "volumeMode", "Filesystem"),
         "apiregistration.k8s.io/apiservices" => {

@@ -1,6 +1,6 @@
 //! Defaults of pods and pod templates.
 
-use super::{each, image, map_at, set, set_text};
+use super::{each, image, map_at, set, set_text, volumes};
 use crate::strategy::validate::{Amounts, aggregate, allows_overcommit, is_huge_pages, is_supported_of_pods};
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
@@ -164,30 +164,6 @@ fn handler(of: &mut Map<String, Value>) {
     }
 }
 
-/// What kinds of volumes have in pods and by themselves.
-pub fn source(v: &mut Map<String, Value>) {
-    const TEXTS: [(&str, &str, &str); 6] = [
-        ("iscsi", "iscsiInterface", "default"),
-        ("rbd", "pool", "rbd"),
-        ("rbd", "user", "admin"),
-        ("rbd", "keyring", "/etc/ceph/keyring"),
-        ("scaleIO", "storageMode", "ThinProvisioned"),
-        ("scaleIO", "fsType", "xfs"),
-    ];
-    for (kind, field, value) in TEXTS {
-        map_at(v, kind).into_iter().for_each(|source| set_text(source, field, value));
-    }
-    if let Some(host) = map_at(v, "hostPath") {
-        set(host, "type", "");
-    }
-    if let Some(disk) = map_at(v, "azureDisk") {
-        set(disk, "readOnly", false);
-        for (field, value) in [("cachingMode", "ReadWrite"), ("fsType", "ext4"), ("kind", "Shared")] {
-            set(disk, field, value);
-        }
-    }
-}
-
 fn volume(v: &mut Map<String, Value>) {
     if v.len() == 1 && v.contains_key("name") {
         v.insert("emptyDir".into(), json!({}));
@@ -210,7 +186,7 @@ fn volume(v: &mut Map<String, Value>) {
             }
         }
     }
-    source(v);
+    volumes::source(v);
     if let Some(source) = map_at(v, "image") {
         let policy = image::pull_policy(source.get("reference").and_then(Value::as_str).unwrap_or(""));
         set_text(source, "pullPolicy", policy);

@@ -24,6 +24,7 @@ mod slice_devices;
 mod slices;
 mod storage;
 mod volumes;
+mod volume_sources;
 mod webhooks;
 mod workloads;
 

@@ -3,7 +3,8 @@
 use super::formats;
 use super::labels;
 use super::pod;
-use super::rules::{At, Check, Rule};
+use super::rules::{At, Check};
+use super::volume_sources::{self, SOURCES};
 use crate::gotypes;
 use crate::status::Cause;
 use serde_json::Value;
@@ -13,8 +14,7 @@ use tiphys_apimachinery::quantity::Quantity;
 const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const STATES: &[&str] =
-    &["ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizePending", "NodeResizeInProgress", "NodeResizeInfeasible"];
-const PATH_TYPES: &[&str] = &["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
+    &["ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending"];
 
 /// A quantity; zero when there is none.
 pub fn quantity(at: &At<'_>) -> Quantity {
@@ -147,32 +147,6 @@ fn claim_key(at: &At<'_>, key: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The kinds of volumes and the fields each must have.
-const SOURCES: [(&str, &[Rule]); 22] = [
-    ("hostPath", &[Rule::By(host_path)]),
-    ("gcePersistentDisk", &[Rule::Field("pdName", &[Check::Required("")]), Rule::Field("partition", &[Check::Between(0, 255)])]),
-    ("awsElasticBlockStore", &[Rule::Field("volumeID", &[Check::Required("")]), Rule::Field("partition", &[Check::Between(0, 255)])]),
-    ("glusterfs", &[Rule::Field("endpoints", &[Check::Required("")]), Rule::Field("path", &[Check::Required("")])]),
-    ("flocker", &[]),
-    ("nfs", &[Rule::By(nfs)]),
-    ("rbd", &[Rule::Field("monitors", &[Check::Required("")]), Rule::Field("image", &[Check::Required("")])]),
-    ("quobyte", &[Rule::Field("registry", &[Check::Required("")]), Rule::Field("volume", &[Check::Required("")])]),
-    ("cephfs", &[Rule::Field("monitors", &[Check::Required("")])]),
-    ("iscsi", &[]),
-    ("cinder", &[Rule::Field("volumeID", &[Check::Required("")])]),
-    ("fc", &[]),
-    ("flexVolume", &[Rule::Field("driver", &[Check::Required("")])]),
-    ("azureFile", &[Rule::Field("secretName", &[Check::Required("")]), Rule::Field("shareName", &[Check::Required("")])]),
-    ("vsphereVolume", &[Rule::Field("volumePath", &[Check::Required("")])]),
-    ("photonPersistentDisk", &[Rule::Field("pdID", &[Check::Required("")])]),
-    ("portworxVolume", &[Rule::Field("volumeID", &[Check::Required("")])]),
-    ("azureDisk", &[Rule::Field("diskName", &[Check::Required("")]), Rule::Field("diskURI", &[Check::Required("")])]),
-    ("scaleIO", &[]),
-    ("local", &[Rule::By(local)]),
-    ("storageos", &[]),
-    ("csi", &[Rule::By(csi)]),
-];
-
 /// A volume inside an attachment, for what has not been moved to CSI.
 pub fn inline_volume(spec: &At<'_>, causes: &mut Vec<Cause>) {
     let refuse = |field: &str| spec.get(field).forbidden("may not be specified in the context of inline volumes");
@@ -189,8 +163,8 @@ pub fn inline_volume(spec: &At<'_>, causes: &mut Vec<Cause>) {
     }
     causes.extend((!spec.get("nodeAffinity").is_null()).then(|| refuse("nodeAffinity")));
     if !spec.get("csi").is_null() {
-        csi(&spec.get("csi"), causes);
-    } else if SOURCES.iter().all(|(name, _)| spec.get(name).is_null()) {
+        volume_sources::csi(&spec.get("csi"), causes);
+    } else if SOURCES.iter().all(|source| spec.get(source.field).is_null()) {
         causes.push(spec.required("must specify a volume type"));
     }
     causes.extend((!spec.get("storageClassName").is_empty()).then(|| refuse("storageClassName")));
@@ -201,7 +175,7 @@ pub fn inline_volume(spec: &At<'_>, causes: &mut Vec<Cause>) {
 
 pub fn volume(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let spec = At::of(object, old, "spec");
-    volume_spec(&spec, causes);
+    volume_spec(&spec, object.name(), causes);
     if old.is_none() {
         return;
     }
@@ -209,7 +183,8 @@ pub fn volume(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     causes.extend(causes.clone().into_iter().filter(|cause| cause.field.starts_with("spec")));
     let source = |spec: &Value| {
         let mut only = serde_json::Map::new();
-        for (name, _) in SOURCES {
+        for source in SOURCES {
+            let name = source.field;
             only.extend(spec.get(name).filter(|v| !v.is_null()).map(|v| (name.to_owned(), v.clone())));
         }
         Value::Object(only)
@@ -240,7 +215,7 @@ pub fn volume(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn volume_spec(spec: &At<'_>, causes: &mut Vec<Cause>) {
+fn volume_spec(spec: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
     access_modes(&spec.get("accessModes"), causes);
     let capacity = spec.get("capacity");
     if capacity.is_empty() {
@@ -263,25 +238,7 @@ fn volume_spec(spec: &At<'_>, causes: &mut Vec<Cause>) {
             false => node_selector(&affinity.get("required"), causes),
         }
     }
-    let mut found = 0;
-    for (name, rules) in SOURCES {
-        let source = spec.get(name);
-        if source.is_null() {
-            continue;
-        }
-        found += 1;
-        if found > 1 {
-            causes.push(source.forbidden("may not specify more than 1 volume type"));
-            continue;
-        }
-        source.walk(rules, causes);
-        if name == "local" && affinity.is_null() {
-            causes.push(affinity.required("Local volume requires node affinity"));
-        }
-    }
-    if found == 0 {
-        causes.push(spec.required("must specify a volume type"));
-    }
+    volume_sources::one(spec, name, causes);
     let root = spec.get("hostPath.path");
     if !root.is_empty() && root.text().trim_matches('/').is_empty() && policy.text() == "Recycle" {
         causes.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
@@ -302,40 +259,6 @@ fn volume_spec(spec: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn no_steps_back(path: &At<'_>, causes: &mut Vec<Cause>) {
-    if path.text().split('/').any(|part| part == "..") {
-        causes.push(path.invalid("must not contain '..'"));
-    }
-}
-
-fn host_path(source: &At<'_>, causes: &mut Vec<Cause>) {
-    let (path, kind) = (source.get("path"), source.get("type"));
-    if path.is_empty() {
-        return causes.push(path.required(""));
-    }
-    no_steps_back(&path, causes);
-    if !kind.is_null() && !PATH_TYPES.contains(&kind.text()) {
-        causes.push(kind.not_supported(PATH_TYPES));
-    }
-}
-
-fn nfs(source: &At<'_>, causes: &mut Vec<Cause>) {
-    let (server, path) = (source.get("server"), source.get("path"));
-    server.check(&[Check::Required("")], causes);
-    path.check(&[Check::Required("")], causes);
-    if !path.text().starts_with('/') {
-        causes.push(path.invalid("must be an absolute path"));
-    }
-}
-
-fn local(source: &At<'_>, causes: &mut Vec<Cause>) {
-    let path = source.get("path");
-    match path.is_empty() {
-        true => causes.push(path.required("")),
-        false => no_steps_back(&path, causes),
-    }
-}
-
 /// The name of a CSI driver, which may have capitals.
 pub fn driver_name(name: &At<'_>, causes: &mut Vec<Cause>) {
     if name.is_empty() {
@@ -345,18 +268,6 @@ pub fn driver_name(name: &At<'_>, causes: &mut Vec<Cause>) {
         causes.push(name.too_long(63));
     }
     causes.extend(formats::dns_subdomain(&name.text().to_lowercase()).iter().map(|p| name.invalid(p)));
-}
-
-fn csi(source: &At<'_>, causes: &mut Vec<Cause>) {
-    driver_name(&source.get("driver"), causes);
-    source.get("volumeHandle").check(&[Check::Required("")], causes);
-    for secret in ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"] {
-        let secret = source.get(secret);
-        if !secret.is_null() {
-            secret.get("name").check(&[Check::Required(""), Check::Form(formats::dns_subdomain)], causes);
-            secret.get("namespace").check(&[Check::Required(""), Check::Form(formats::dns_label)], causes);
-        }
-    }
 }
 
 /// What nodes must be like.

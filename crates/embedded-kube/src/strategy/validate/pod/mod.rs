@@ -16,7 +16,7 @@ pub mod resources;
 mod security;
 pub mod status;
 pub mod update;
-mod volume;
+pub mod volume;
 mod windows;
 
 use super::formats::{dns_label, dns_subdomain, qualified_name};

@@ -47,16 +47,7 @@ const SOURCES: &[Source] = &[
     source("vsphereVolume", &[Rule::Field("volumePath", TEXT)]),
     source("photonPersistentDisk", &[Rule::Field("pdID", TEXT)]),
     source("portworxVolume", &[Rule::Field("volumeID", TEXT)]),
-    source(
-        "azureDisk",
-        &[
-            Rule::Field("diskName", TEXT),
-            Rule::Field("diskURI", TEXT),
-            Rule::Field("cachingMode", &[Check::OneOf(&["None", "ReadOnly", "ReadWrite"])]),
-            Rule::Field("kind", &[Check::OneOf(&["Dedicated", "Managed", "Shared"])]),
-            Rule::By(azure_disk),
-        ],
-    ),
+    source("azureDisk", AZURE_DISK),
     source(
         "storageos",
         &[
@@ -66,10 +57,20 @@ const SOURCES: &[Source] = &[
         ],
     ),
     source("projected", &[Rule::By(projected::check)]),
-    source("scaleIO", &[Rule::Field("gateway", TEXT), Rule::Field("system", TEXT), Rule::Field("volumeName", TEXT)]),
+    source("scaleIO", SCALE_IO),
     source("csi", &[Rule::By(csi)]),
     source("ephemeral", &[Rule::By(ephemeral)]),
     source("image", &[]),
+];
+
+pub const SCALE_IO: &[Rule] = &[Rule::Field("gateway", TEXT), Rule::Field("system", TEXT), Rule::Field("volumeName", TEXT)];
+
+pub const AZURE_DISK: &[Rule] = &[
+    Rule::Field("diskName", TEXT),
+    Rule::Field("diskURI", TEXT),
+    Rule::Field("cachingMode", &[Check::OneOf(&["None", "ReadOnly", "ReadWrite"])]),
+    Rule::Field("kind", &[Check::OneOf(&["Dedicated", "Managed", "Shared"])]),
+    Rule::By(azure_disk),
 ];
 
 /// Checks all volumes; those that fit, by name. `pod` is the pod's name, empty in templates.
@@ -148,7 +149,7 @@ fn size_limit(v: &At<'_>, causes: &mut Vec<Cause>) {
     causes.extend(negative.then(|| limit.forbidden("SizeLimit field must be a valid resource quantity")));
 }
 
-fn host_path(v: &At<'_>, causes: &mut Vec<Cause>) {
+pub fn host_path(v: &At<'_>, causes: &mut Vec<Cause>) {
     const TYPES: [&str; 8] = ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
     let path = v.get("path");
     if path.is_empty() {
@@ -203,14 +204,14 @@ pub fn key_to_path(item: &At<'_>, causes: &mut Vec<Cause>) {
     mode(&item.get("mode"), causes);
 }
 
-fn partition(v: &At<'_>, causes: &mut Vec<Cause>) {
+pub fn partition(v: &At<'_>, causes: &mut Vec<Cause>) {
     let partition = v.get("partition");
     if partition.int().is_some_and(|n| !(0..=255).contains(&n)) {
         causes.push(partition.invalid("must be between 1 and 255, inclusive"));
     }
 }
 
-fn nfs_path(v: &At<'_>, causes: &mut Vec<Cause>) {
+pub fn nfs_path(v: &At<'_>, causes: &mut Vec<Cause>) {
     let path = v.get("path");
     path.check(TEXT, causes);
     if !path.text().starts_with('/') {
@@ -219,7 +220,7 @@ fn nfs_path(v: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 /// The forms of iSCSI names.
-fn iscsi_name(name: &str) -> Option<&'static str> {
+pub fn iscsi_name(name: &str) -> Option<&'static str> {
     static FORMS: LazyLock<[Regex; 3]> = LazyLock::new(|| {
         [r"iqn\.\d{4}-\d{2}\.([[:alnum:]\-.]+)(:[^,;*&$|\s]+)$", "^eui.[[:alnum:]]{16}$", "^naa.[[:alnum:]]{32}$"]
             .map(|form| Regex::new(form).expect("the form is a regular expression"))
@@ -251,7 +252,7 @@ fn iscsi(v: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn flocker(v: &At<'_>, causes: &mut Vec<Cause>) {
+pub fn flocker(v: &At<'_>, causes: &mut Vec<Cause>) {
     let (name, id) = (v.get("datasetName"), v.get("datasetUUID"));
     if name.is_empty() && id.is_empty() {
         causes.push(v.required("one of datasetName and datasetUUID is required"));
@@ -264,7 +265,7 @@ fn flocker(v: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn quobyte(v: &At<'_>, causes: &mut Vec<Cause>) {
+pub fn quobyte(v: &At<'_>, causes: &mut Vec<Cause>) {
     const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
     let registry = v.get("registry");
     if registry.is_empty() {
@@ -277,7 +278,7 @@ fn quobyte(v: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn fibre_channel(v: &At<'_>, causes: &mut Vec<Cause>) {
+pub fn fibre_channel(v: &At<'_>, causes: &mut Vec<Cause>) {
     let (targets, ids, lun) = (v.get("targetWWNs"), v.get("wwids"), v.get("lun"));
     if targets.is_empty() && ids.is_empty() {
         causes.push(targets.required("must specify either targetWWNs or wwids, but not both"));
@@ -293,7 +294,7 @@ fn fibre_channel(v: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn flex_options(v: &At<'_>, causes: &mut Vec<Cause>) {
+pub fn flex_options(v: &At<'_>, causes: &mut Vec<Cause>) {
     for (key, option) in v.get("options").entries() {
         let namespace = format!(".{}", key.split('/').next().filter(|_| key.contains('/')).unwrap_or(key).to_lowercase());
         if namespace.ends_with(".kubernetes.io") || namespace.ends_with(".k8s.io") {
