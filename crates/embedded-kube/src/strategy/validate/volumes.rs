@@ -116,6 +116,11 @@ fn claim_changes(object: &Object, old: &Object, spec: &At<'_>, causes: &mut Vec<
     if mode.is_changed() {
         causes.push(Cause::invalid("volumeMode", mode.value, "field is immutable"));
     }
+    let class = spec.get("volumeAttributesClassName");
+    if class.is_changed() && class.is_empty() && old.pointer("/status/currentVolumeAttributesClassName").is_some() {
+        let nothing = if class.is_null() { "nil" } else { "empty string" };
+        causes.push(class.forbidden(&format!("update to {nothing} is forbidden when status.currentVolumeAttributesClassName is not nil")));
+    }
 }
 
 pub fn claim_status(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {

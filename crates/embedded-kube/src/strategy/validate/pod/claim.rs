@@ -13,7 +13,11 @@ fn source_group(at: &At<'_>, causes: &mut Vec<Cause>) {
     if group.is_empty() && kind.text() != "PersistentVolumeClaim" {
         causes.push(at.invalid_as(kind.text(), "must be 'PersistentVolumeClaim' when referencing the default apiGroup"));
     }
-    group.check(&[Check::Form(dns_subdomain)], causes);
+}
+
+/// A claim that names any group keeps whatever it calls it.
+fn named_a_group(before: &serde_json::Value) -> bool {
+    ["dataSource", "dataSourceRef"].iter().any(|source| before[*source].get("apiGroup").is_some_and(|group| !group.is_null()))
 }
 
 /// What a new claim must say.
@@ -47,11 +51,18 @@ pub fn spec(at: &At<'_>, causes: &mut Vec<Cause>) {
 /// `dataSource` and its successor say the same, unless only one can.
 fn sources(at: &At<'_>, causes: &mut Vec<Cause>) {
     let (old, new) = (at.get("dataSource"), at.get("dataSourceRef"));
+    let strict = !at.old.is_some_and(named_a_group);
+    let check = |source: &At<'_>, causes: &mut Vec<Cause>| {
+        source.walk(SOURCE, causes);
+        if strict {
+            source.get("apiGroup").check(&[Check::Form(dns_subdomain)], causes);
+        }
+    };
     if !old.is_null() {
-        old.walk(SOURCE, causes);
+        check(&old, causes);
     }
     if !new.is_null() {
-        new.walk(SOURCE, causes);
+        check(&new, causes);
         new.get("namespace").check(&[Check::Form(dns_label)], causes);
     }
     if old.is_null() || new.is_null() {
