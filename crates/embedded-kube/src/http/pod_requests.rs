@@ -243,7 +243,7 @@ fn mark(call: &Call<'_>, pod: &Object, options: &mut DeleteOptions) -> Result<()
         check_preconditions(&resource, &pod, &said)?;
         set_condition(&mut pod, condition.clone());
         // A Binding may have made it what no status is written to.
-        strategy::validate(&resource, &pod, Some(&live), Part::Status)?;
+        strategy::validate(call.registry(), &resource, &pod, Some(&live), Part::Status)?;
         match call.registry().update_part(&pods(), &call.namespace, pod, Part::Binding, &WriteOptions::default()) {
             Err(status) if status.is_conflict() => {}
             other => {

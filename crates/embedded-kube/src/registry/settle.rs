@@ -111,7 +111,7 @@ impl Registry {
             taken_back.put(sent);
         }
         strategy::prepare_update(self, resource, old, &mut new, (part, options.dry_run))?;
-        let mut warnings = strategy::validate(resource, &new, Some(old), part)?;
+        let mut warnings = strategy::validate(self, resource, &new, Some(old), part)?;
         let emptied = meta::counts_empty(resource, old, &new);
         let compared = if applied { None } else { fields::as_compared(resource, sent.as_ref().unwrap_or(&new)) };
         strategy::drop_empty(resource, &mut new);

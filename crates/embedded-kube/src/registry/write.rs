@@ -102,7 +102,7 @@ impl Registry {
             if shares {
                 strategy::share_labels(resource, &mut object);
             }
-            notes.extend(strategy::validate(resource, &object, None, Part::Main).map_err(|status| status.warned(&notes))?);
+            notes.extend(strategy::validate(self, resource, &object, None, Part::Main).map_err(|status| status.warned(&notes))?);
             strategy::drop_empty(resource, &mut object);
             let request = Request::new(self, resource, Operation::Create, (namespace, object.name()), by).of(part.word());
             let said =

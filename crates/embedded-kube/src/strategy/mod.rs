@@ -17,7 +17,7 @@ mod warnings;
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::gotypes;
 use crate::registry::{FieldValidation, Part, Registry, WriteOptions};
-use crate::status::Status;
+use crate::status::{Cause, Status};
 pub(crate) use definition::go_regex;
 pub use definition::{
     CLEANUP, is_established, mark_deleted as mark_definition_deleted, mark_emptying as mark_definition_emptying,
@@ -179,7 +179,13 @@ pub fn fill_in(registry: &Registry, resource: &Resource, object: &mut Object) {
 }
 
 /// Refuses what must not be stored; returns warnings.
-pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Result<Vec<String>, Status> {
+pub fn validate(
+    registry: &Registry,
+    resource: &Resource,
+    object: &Object,
+    old: Option<&Object>,
+    part: Part,
+) -> Result<Vec<String>, Status> {
     // Whoever places a pod goes to the store itself, with whatever labels and whatever name of a node he sent.
     if part == Part::Binding {
         return Ok(Vec::new());
@@ -197,6 +203,7 @@ pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part
         Some(old) if part == Part::Approval => validate::decision(object, old),
         _ => validate::check(resource, object, old, part),
     };
+    causes.splice(..0, admin_access(registry, resource, object, old, part));
     let mut warnings = Vec::new();
     if let Some(custom) = &resource.custom {
         let (more, ratcheted) = custom::check(custom, object, (old, part), (&causes, wrong.is_none()));
@@ -225,6 +232,16 @@ pub fn validate(resource: &Resource, object: &Object, old: Option<&Object>, part
     // What was let pass is told although something else was not.
     let warnings = if resource.custom.is_some() { warnings } else { Vec::new() };
     Err(Status::invalid(group, &resource.kind, object.name(), causes).warned(&warnings))
+}
+
+/// Devices are looked after only from namespaces that are marked for it.
+fn admin_access(registry: &Registry, resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Option<Cause> {
+    const LABEL: &str = "resource.kubernetes.io/admin-access";
+    let field = validate::admin_access(&resource.table, object, old, part)?;
+    let namespace = registry.read().get("/namespaces", "", object.namespace()).map(|stored| stored.object());
+    let marked = namespace.is_some_and(|namespace| namespace.label(LABEL) == Some("true"));
+    let why = format!("admin access to devices requires the `{LABEL}: true` label on the containing namespace");
+    (!marked).then(|| Cause::forbidden(&field, &why))
 }
 
 /// What is wrong with a custom object and let pass, because it was so before.

@@ -2,7 +2,10 @@
 //!
 //! Main functions: [`prepare_create`], [`prepare_update`].
 
-use super::{CLAIM_IN_USE, CSR, TEMPLATE_GENERATION, VOLUME_IN_USE, defaults, definition, fill_in, parts, pods, read_again, service};
+use super::{
+    CLAIM_IN_USE, CSR, TEMPLATE_GENERATION, VOLUME_IN_USE, defaults, definition, fill_in, parts, pods, read_again, service, validate,
+};
+use crate::auth::UserInfo;
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::registry::{Part, Registry};
 use crate::status::Status;
@@ -151,6 +154,7 @@ pub fn prepare_update(
         }
         "/services" => service::allocate(registry, new, Some(old), dry_run)?,
         "coordination.k8s.io/leases" => drop_strategy(new),
+            "resource.k8s.io/resourceclaims" => validate::forget_deallocated(old, new),
         // Counted before it is dropped.
         "resource.k8s.io/resourceslices" | "discovery.k8s.io/endpointslices" if drops_fields(resource, old, new) => {
             let next = old.generation() + 1;

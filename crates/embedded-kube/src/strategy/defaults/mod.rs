@@ -137,7 +137,12 @@ pub fn apply(table: &str, object: &mut Object) {
         | "admissionregistration.k8s.io/mutatingadmissionpolicybindings" => {
             map_at(spec(object), "matchResources").into_iter().for_each(match_resources);
         }
-        "resource.k8s.io/resourceclaims" => device_requests(spec(object)),
+        "resource.k8s.io/resourceclaims" => {
+            device_requests(spec(object));
+            let devices =
+                map_at(&mut object.0, "status").and_then(|status| map_at(status, "allocation")).and_then(|a| map_at(a, "devices"));
+            devices.into_iter().for_each(|devices| each(devices, "results").for_each(tolerations));
+        }
         "resource.k8s.io/resourceclaimtemplates" => {
             if let Some(inner) = map_at(spec(object), "spec") {
                 device_requests(inner);
@@ -310,19 +315,24 @@ fn match_resources(to: &mut Map<String, Value>) {
     }
 }
 
-/// How many devices of a kind are asked for.
+/// How many devices of a kind are asked for, and which taints are borne with.
 fn device_requests(spec: &mut Map<String, Value>) {
-    fn count(request: &mut Map<String, Value>) {
+    fn wanted(request: &mut Map<String, Value>) {
         set_text(request, "allocationMode", "ExactCount");
         if is(request, "allocationMode", "ExactCount") {
             set(request, "count", 1);
         }
+        tolerations(request);
     }
     let Some(devices) = map_at(spec, "devices") else { return };
     for request in each(devices, "requests") {
-        map_at(request, "exactly").into_iter().for_each(count);
-        each(request, "firstAvailable").for_each(count);
+        map_at(request, "exactly").into_iter().for_each(wanted);
+        each(request, "firstAvailable").for_each(wanted);
     }
+}
+
+fn tolerations(of: &mut Map<String, Value>) {
+    each(of, "tolerations").for_each(|toleration| set_text(toleration, "operator", "Equal"));
 }
 
 fn priority_level(spec: &mut Map<String, Value>) {

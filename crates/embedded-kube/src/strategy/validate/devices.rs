@@ -4,8 +4,11 @@
 
 use super::formats;
 use super::meta;
+use super::pod::resources::is_extended;
 use super::rules::{At, Check, labels};
+use super::slice_devices::EFFECTS;
 use crate::cel;
+use crate::registry::Part;
 use crate::status::Cause;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -44,6 +47,30 @@ pub fn class(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let spec = At::of(object, old, "spec");
     selectors(&spec.get("selectors"), causes);
     each(&spec.get("config"), MAX_ITEMS, causes, configuration);
+    let name = spec.get("extendedResourceName");
+    if !name.is_null() && !is_extended(name.text()) {
+        causes.push(name.invalid("must be a valid extended resource name"));
+    }
+}
+
+/// Where somebody asks for devices to look after them, or gets them so, which not every namespace allows.
+pub fn admin_access(table: &str, object: &Object, old: Option<&Object>, part: Part) -> Option<String> {
+    let (list, shown, flag) = match (table, part, old) {
+        ("resource.k8s.io/resourceclaims", Part::Status, _) => {
+            ("/status/allocation/devices/results", "status.allocation.devices.results", "/adminAccess")
+        }
+        ("resource.k8s.io/resourceclaims", _, None) => ("/spec/devices/requests", "spec.devices.requests", "/exactly/adminAccess"),
+        ("resource.k8s.io/resourceclaimtemplates", _, None) => {
+            ("/spec/spec/devices/requests", "spec.devices.requests", "/exactly/adminAccess")
+        }
+        _ => return None,
+    };
+    let asks = |object: &Object| {
+        let all = object.pointer(list).and_then(Value::as_array)?;
+        all.iter().position(|one| one.pointer(flag) == Some(&Value::Bool(true)))
+    };
+    let at = asks(object).filter(|_| old.and_then(asks).is_none())?;
+    Some(format!("{shown}[{at}].adminAccess"))
 }
 
 /// What is wrong with each element, unless there are too many.
@@ -71,16 +98,20 @@ pub fn each_once<'v>(
 }
 
 /// The names that constraints and configurations can speak of: of requests, and of the alternatives inside them.
-type Names<'v> = HashMap<&'v str, HashSet<&'v str>>;
+pub type Names<'v> = HashMap<&'v str, HashSet<&'v str>>;
 
 fn alternatives<'v>(request: &At<'v>) -> HashSet<&'v str> {
     request.get("firstAvailable").items().iter().map(|sub| sub.get("name").text()).collect()
 }
 
+pub fn requests_by_name<'v>(requests: &At<'v>) -> Names<'v> {
+    requests.items().iter().map(|request| (request.get("name").text(), alternatives(request))).collect()
+}
+
 fn claim_spec(spec: &At<'_>, causes: &mut Vec<Cause>) {
     let devices = spec.get("devices");
     let requests = devices.get("requests");
-    let names: Names<'_> = requests.items().iter().map(|request| (request.get("name").text(), alternatives(request))).collect();
+    let names = requests_by_name(&requests);
     each_once(&requests, MAX_ITEMS, |request| request.get("name").value, causes, request);
     each(&devices.get("constraints"), MAX_ITEMS, causes, |constraint, causes| self::constraint(constraint, &names, causes));
     each(&devices.get("config"), MAX_ITEMS, causes, |config, causes| {
@@ -121,6 +152,23 @@ fn wanted(devices: &At<'_>, causes: &mut Vec<Cause>) {
         ("ExactCount", _) => {}
         _ => causes.push(mode.not_supported(&["All", "ExactCount"])),
     }
+    devices.get("tolerations").items().iter().for_each(|one| toleration(one, causes));
+}
+
+/// Which taints of devices are borne with.
+fn toleration(toleration: &At<'_>, causes: &mut Vec<Cause>) {
+    let [key, operator, value, effect] = ["key", "operator", "value", "effect"].map(|field| toleration.get(field));
+    if !key.is_empty() {
+        key.form(formats::qualified_name, causes);
+    }
+    match operator.text() {
+        "Exists" if !value.is_empty() => causes.push(value.invalid("must be empty for operator `Exists`")),
+        "Exists" => {}
+        "Equal" => value.form(formats::label_value, causes),
+        "" => causes.push(operator.required("")),
+        _ => causes.push(operator.not_supported(&["Equal", "Exists"])),
+    }
+    effect.check(&[Check::OneOf(EFFECTS)], causes);
 }
 
 fn expression(expression: &At<'_>, causes: &mut Vec<Cause>) {
@@ -148,25 +196,22 @@ fn constraint(constraint: &At<'_>, names: &Names<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn request_names(list: &At<'_>, names: &Names<'_>, causes: &mut Vec<Cause>) {
-    each_once(
-        list,
-        MAX_ITEMS,
-        |name| name.value,
-        causes,
-        |name, causes| {
-            let segments: Vec<&str> = name.text().split('/').collect();
-            let known = match segments[..] {
-                [request] => names.contains_key(request),
-                [request, sub] => names.get(request).is_some_and(|subs| subs.contains(sub)),
-                _ => return causes.push(name.invalid(REQUEST_NAME)),
-            };
-            for segment in segments {
-                causes.extend(formats::dns_label(segment).iter().map(|problem| name.invalid_as(segment, problem)));
-            }
-            causes.extend((!known).then(|| name.invalid(REQUEST_NAME)));
-        },
-    );
+pub fn request_names(list: &At<'_>, names: &Names<'_>, causes: &mut Vec<Cause>) {
+    each_once(list, MAX_ITEMS, |name| name.value, causes, |name, causes| request_name(name, names, causes));
+}
+
+/// A request, or one of its alternatives.
+pub fn request_name(name: &At<'_>, names: &Names<'_>, causes: &mut Vec<Cause>) {
+    let segments: Vec<&str> = name.text().split('/').collect();
+    let known = match segments[..] {
+        [request] => names.contains_key(request),
+        [request, sub] => names.get(request).is_some_and(|subs| subs.contains(sub)),
+        _ => return causes.push(name.invalid(REQUEST_NAME)),
+    };
+    for segment in segments {
+        causes.extend(formats::dns_label(segment).iter().map(|problem| name.invalid_as(segment, problem)));
+    }
+    causes.extend((!known).then(|| name.invalid(REQUEST_NAME)));
 }
 
 /// An identifier with the domain that it belongs to.
@@ -207,7 +252,7 @@ pub fn driver(at: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
     causes.extend(formats::dns_subdomain(&name.to_lowercase()).iter().map(|problem| at.invalid_as(name, problem)));
 }
 
-fn configuration(config: &At<'_>, causes: &mut Vec<Cause>) {
+pub fn configuration(config: &At<'_>, causes: &mut Vec<Cause>) {
     let opaque = config.get("opaque");
     if opaque.is_null() {
         return causes.push(opaque.required(""));

@@ -247,6 +247,20 @@ pub fn cidr(text: &str) -> Vec<String> {
     vec![problem.to_owned()]
 }
 
+/// The address of an interface and the length of its network's prefix, in canonical form.
+pub fn interface_address(text: &str) -> Vec<String> {
+    let Some((ip, length)) = parse_cidr(text) else {
+        return vec!["must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)".to_owned()];
+    };
+    let mapped = if let IpAddr::V6(v6) = ip { v6.to_ipv4_mapped() } else { None };
+    let canonical = match mapped {
+        Some(v4) if length > 32 => format!("{v4}/{}", length.saturating_sub(96)),
+        Some(v4) => format!("{v4}/{length}"),
+        None => format!("{ip}/{length}"),
+    };
+    if canonical == text { Vec::new() } else { vec![format!("must be in canonical form (\"{canonical}\")")] }
+}
+
 /// What the server says of an address that it accepts though it should look different.
 pub fn ip_warning(field: &str, text: &str) -> Option<String> {
     let parsed = text.parse::<IpAddr>().ok();

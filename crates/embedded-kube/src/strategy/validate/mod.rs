@@ -4,6 +4,7 @@
 
 mod autoscaling;
 mod certificates;
+mod claim_status;
 mod data;
 mod devices;
 mod endpoints;
@@ -23,11 +24,13 @@ pub mod service;
 mod slice_devices;
 mod slices;
 mod storage;
-mod volumes;
 mod volume_sources;
+mod volumes;
 mod webhooks;
 mod workloads;
 
+pub use claim_status::forget_deallocated;
+pub use devices::admin_access;
 pub use pod::annotations::MIRROR;
 pub use pod::resources::{Amounts, add, aggregate, allows_overcommit, is_huge_pages, is_supported_of_pods};
 
@@ -63,6 +66,7 @@ fn check_status(resource: &Resource, object: &Object, old: Option<&Object>, caus
             flow::status(object, old, causes);
         }
         "/persistentvolumeclaims" => volumes::claim_status(object, old, causes),
+        "resource.k8s.io/resourceclaims" => claim_status::claim_status(object, old, causes),
         "apiregistration.k8s.io/apiservices" => registration::status(object, old, causes),
         "/resourcequotas" => limits::quota_status(object, old, causes),
         "/namespaces" => policy::namespace_status(object, causes),

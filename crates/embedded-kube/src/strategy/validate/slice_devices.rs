@@ -21,7 +21,7 @@ const MAX_CONSUMED: usize = 2;
 const MAX_COUNTERS: usize = 32;
 const MAX_CONDITIONS: usize = 4;
 const MAX_OPTIONS: usize = 10;
-const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
+pub const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
 const ONE_OF_NODES: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
 const NO_NODES: &str =
     "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
@@ -63,7 +63,7 @@ pub fn device(device: &At<'_>, before: Option<&At<'_>>, by_device: bool, causes:
         |set, causes| counters(set, "counterSet", causes),
     );
     nodes(device, by_device, causes);
-    conditions(device, causes);
+    binding_conditions(device, causes);
 }
 
 /// The elements of a map; what is wrong with a key is told of the map.
@@ -229,23 +229,25 @@ fn nodes(device: &At<'_>, by_device: bool, causes: &mut Vec<Cause>) {
 }
 
 /// Conditions that must come true before a pod is bound, and those that end the attempt.
-fn conditions(device: &At<'_>, causes: &mut Vec<Cause>) {
-    let lists = [device.get("bindingConditions"), device.get("bindingFailureConditions")];
-    for list in &lists {
+pub fn binding_conditions(device: &At<'_>, causes: &mut Vec<Cause>) {
+    let [binding, failure] = ["bindingConditions", "bindingFailureConditions"].map(|list| device.get(list));
+    for list in [&binding, &failure] {
         each(list, MAX_CONDITIONS, causes, |condition, causes| condition.form(formats::qualified_name, causes));
-        let mut seen = HashSet::new();
-        causes.extend(list.items().iter().filter(|condition| !seen.insert(condition.text())).map(At::duplicate));
     }
-    let [binding, failure] = &lists;
-    let wanted: HashSet<&str> = binding.items().iter().map(At::text).collect();
-    let overlap = "bindingFailureConditions must not overlap with bindingConditions";
-    causes.extend(failure.items().iter().filter(|condition| wanted.contains(condition.text())).map(|condition| condition.invalid(overlap)));
+    let mut wanted = HashSet::new();
+    causes.extend(binding.items().iter().filter(|condition| !wanted.insert(condition.text())).map(At::duplicate));
+    let mut seen = HashSet::new();
+    for condition in failure.items() {
+        causes.extend((!seen.insert(condition.text())).then(|| condition.duplicate()));
+        let overlap = "bindingFailureConditions must not overlap with bindingConditions";
+        causes.extend(wanted.contains(condition.text()).then(|| condition.invalid(overlap)));
+    }
     let mut need = |one: &At<'_>, other: &At<'_>, detail: &str| {
         let alone = one.is_empty() && !other.is_empty();
         causes.extend(alone.then(|| one.invalid_as(one.value.clone(), detail)));
     };
-    need(binding, failure, "bindingConditions are required to use bindingFailureConditions");
-    need(failure, binding, "bindingFailureConditions are required to use bindingConditions");
+    need(&binding, &failure, "bindingConditions are required to use bindingFailureConditions");
+    need(&failure, &binding, "bindingFailureConditions are required to use bindingConditions");
 }
 
 #[cfg(test)]

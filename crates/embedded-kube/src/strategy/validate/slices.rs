@@ -51,6 +51,13 @@ pub fn slice(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
 
 fn pool(pool: &At<'_>, causes: &mut Vec<Cause>) {
     let (name, count, generation) = (pool.get("name"), pool.get("resourceSliceCount"), pool.get("generation"));
+    pool_name(&name, causes);
+    let (slices, number) = (count.int().unwrap_or(0), generation.int().unwrap_or(0));
+    causes.extend((slices <= 0).then(|| count.invalid_as(slices, "must be greater than zero")));
+    causes.extend((number < 0).then(|| generation.invalid_as(number, "must be greater than or equal to zero")));
+}
+
+pub fn pool_name(name: &At<'_>, causes: &mut Vec<Cause>) {
     match name.is_empty() {
         true => causes.push(name.required("")),
         false => {
@@ -60,9 +67,6 @@ fn pool(pool: &At<'_>, causes: &mut Vec<Cause>) {
             }
         }
     }
-    let (slices, number) = (count.int().unwrap_or(0), generation.int().unwrap_or(0));
-    causes.extend((slices <= 0).then(|| count.invalid_as(slices, "must be greater than zero")));
-    causes.extend((number < 0).then(|| generation.invalid_as(number, "must be greater than or equal to zero")));
 }
 
 /// From which nodes the devices can be reached.
