@@ -251,8 +251,19 @@ pub fn let_pass(resource: &Resource, object: &Object, old: &Object, part: Part) 
 
 /// Whether the server changes such objects beyond defaults when they are updated.
 pub fn decides_on_update(resource: &Resource, part: Part) -> bool {
-    let tables = ["/services", "/persistentvolumes", "/persistentvolumeclaims", "/namespaces", "apps/daemonsets", "apps/statefulsets", CSR];
-    tables.contains(&resource.table.as_str()) || (part == Part::Status && resource.is("", "pods"))
+    const TABLES: [&str; 9] = [
+        "/namespaces",
+        "/persistentvolumeclaims",
+        "/persistentvolumes",
+        "/serviceaccounts",
+        "/services",
+        "apps/daemonsets",
+        "apps/statefulsets",
+        "storage.k8s.io/csidrivers",
+        CSR,
+    ];
+    let has_decided_status = matches!(resource.table.as_str(), "/pods" | "resource.k8s.io/resourceclaims");
+    TABLES.contains(&resource.table.as_str()) || (part == Part::Status && has_decided_status)
 }
 
 /// Makes the object that was sent the one whose fields its sender owns: with defaults, before the server decides anything.

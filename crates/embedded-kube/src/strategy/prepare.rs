@@ -93,6 +93,8 @@ pub fn prepare_create(
                 json!({"type": "Available", "status": "True", "reason": "Local", "message": message, "lastTransitionTime": now});
             object.0.insert("status".into(), json!({"conditions": [condition]}));
         }
+        "storage.k8s.io/csidrivers" => drop_limit_scaling(None, object),
+        "/serviceaccounts" => keep_names(object),
         "/limitranges" if object.name().is_empty() => {
             object.metadata_mut().insert("name".into(), uuid::Uuid::new_v4().to_string().into());
         }
@@ -160,10 +162,13 @@ pub fn prepare_update(
             let next = old.generation() + 1;
             new.metadata_mut().insert("generation".into(), next.into());
         }
-        // Counted from the first change on.
-        "storage.k8s.io/csidrivers" if old.0.get("spec") != new.0.get("spec") => {
-            let next = old.generation() + 1;
-            new.metadata_mut().insert("generation".into(), next.into());
+        "storage.k8s.io/csidrivers" => {
+            drop_limit_scaling(Some(old), new);
+            // Counted from the first change on.
+            if old.0.get("spec") != new.0.get("spec") {
+                let next = old.generation() + 1;
+                new.metadata_mut().insert("generation".into(), next.into());
+            }
         }
         "/persistentvolumeclaims" => match_data_sources(Some(old), new),
 "/nodes" => forget_configuration(new),
@@ -178,6 +183,7 @@ pub fn prepare_update(
 fn taint_new_node(node: &mut Object) {
     const NOT_READY: &str = "node.kubernetes.io/not-ready";
     let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
+        "/serviceaccounts" => keep_names(new),
     let taints = map_entry(&mut node.0, "spec").entry("taints").or_insert_with(|| json!([]));
     if let Some(list) = taints.as_array_mut()
         && !list.iter().any(|t| t["key"] == NOT_READY && t["effect"] == "NoSchedule")
@@ -230,6 +236,22 @@ fn drop_device_fields(slice: &mut Object) -> bool {
         for attribute in attributes.into_iter().flat_map(|map| map.values_mut()).filter_map(Value::as_object_mut) {
             any |= dropped(attribute, &["bools", "ints", "strings", "versions"]);
         }
+/// That pods wait for a driver is not switched on.
+fn drop_limit_scaling(old: Option<&Object>, driver: &mut Object) {
+    const FIELD: &str = "preventPodSchedulingIfMissing";
+    if old.is_none_or(|old| old.pointer(&format!("/spec/{FIELD}")).is_none()) {
+        map_entry(&mut driver.0, "spec").remove(FIELD);
+    }
+}
+
+/// Nothing but the names of an account's secrets is kept.
+fn keep_names(account: &mut Object) {
+    let secrets = account.0.get_mut("secrets").and_then(Value::as_array_mut);
+    for secret in secrets.into_iter().flatten().filter_map(Value::as_object_mut) {
+        secret.retain(|field, _| field == "name");
+    }
+}
+
     }
     any
 }
