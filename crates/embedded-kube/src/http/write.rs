@@ -78,34 +78,11 @@ fn read_object(call: &Call<'_>, bytes: &[u8]) -> Result<(Object, Vec<String>), S
 pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let mut options = options(call)?;
     let bytes = body::read(incoming).await?;
-    let (mut object, findings) = read_object(call, &bytes)?;
+    let (object, findings) = read_object(call, &bytes)?;
     options.findings = findings;
-    if is_certificate_request(call) {
-        requested_by(call, &mut object);
-    }
     let (gvr, namespace) = (call.resource.gvr(), call.namespace.clone());
     let written = carried_out(call, move |registry| registry.create(&gvr, &namespace, object, &options)).await?;
     answer(call, &written, StatusCode::CREATED).await
-}
-
-fn is_certificate_request(call: &Call<'_>) -> bool {
-    call.resource.is("certificates.k8s.io", "certificatesigningrequests")
-}
-
-/// A certificate request says who asks; that is not left to the one who asks.
-fn requested_by(call: &Call<'_>, object: &mut Object) {
-    let user = call.user().to_json();
-    if object.0.get("spec").is_some_and(|spec| !spec.is_object() && !spec.is_null()) {
-        // It is refused when it is read.
-        return;
-    }
-    let spec = tiphys_apimachinery::object::map_entry(&mut object.0, "spec");
-    for field in ["username", "uid", "groups", "extra"] {
-        match user.get(field) {
-            Some(value) => spec.insert(field.into(), value.clone()),
-            None => spec.remove(field),
-        };
-    }
 }
 
 /// Replaces the object, or the part of it that the subresource stands for.
@@ -126,7 +103,7 @@ pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respon
     let mut options = options(call)?;
     let bytes = body::read(incoming).await?;
     let applies = media == "application/apply-patch+yaml";
-    let (mut patch, findings) = match read_patch(&media, &bytes) {
+    let (patch, findings) = match read_patch(&media, &bytes) {
         Ok(found) => found,
         // Nobody reads a patch for what is not there.
         Err(status) if !applies => {
@@ -136,9 +113,6 @@ pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respon
         Err(status) => return Err(status),
     };
     options.findings = findings;
-    if let (Patch::Apply(config), true) = (&mut patch, is_certificate_request(call)) {
-        requested_by(call, config);
-    }
     let (gvr, namespace, name) = (call.resource.gvr(), call.namespace.clone(), call.name().to_owned());
     let written = carried_out(call, move |registry| registry.patch(&gvr, (&namespace, &name), part, &patch, &options)).await?;
     let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };

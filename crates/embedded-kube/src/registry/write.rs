@@ -91,6 +91,7 @@ impl Registry {
             let request = Request::new(self, resource, Operation::Create, (namespace, &name), by).of(part.word());
             let mut answers = Answers::default();
             admission::admit(&request, &mut object, None, &mut answers)?;
+            strategy::asked_by(resource, &mut object, &options.sender.user);
             if origin != Origin::Posted {
                 // The store takes it for an update, which may have one.
                 meta::asked_revision(&object)?;

@@ -109,6 +109,21 @@ pub fn prepare_create(
     read_again(resource, object).map(|()| warnings)
 }
 
+/// A certificate request says who asks; that is not left to the one who asks.
+pub fn asked_by(resource: &Resource, object: &mut Object, user: &UserInfo) {
+    if resource.table != CSR {
+        return;
+    }
+    let user = user.to_json();
+    let spec = map_entry(&mut object.0, "spec");
+    for field in ["username", "uid", "groups", "extra"] {
+        match user.get(field) {
+            Some(value) => spec.insert(field.into(), value.clone()),
+            None => spec.remove(field),
+        };
+    }
+}
+
 /// A Job without labels has those of its pods, also the ones that it got to tell its pods apart.
 pub fn share_labels(resource: &Resource, object: &mut Object) {
     if resource.table == "batch/jobs"
@@ -139,6 +154,7 @@ pub fn prepare_update(
             "/persistentvolumes" => note_phase(registry, old, new),
             "/pods" => pods::keep_status(old, new),
             "/nodes" => forget_configuration(new),
+            "resource.k8s.io/resourceclaims" => validate::forget_deallocated(old, new),
             _ => {}
         }
         return Ok(());
@@ -156,7 +172,6 @@ pub fn prepare_update(
         }
         "/services" => service::allocate(registry, new, Some(old), dry_run)?,
         "coordination.k8s.io/leases" => drop_strategy(new),
-            "resource.k8s.io/resourceclaims" => validate::forget_deallocated(old, new),
         // Counted before it is dropped.
         "resource.k8s.io/resourceslices" | "discovery.k8s.io/endpointslices" if drops_fields(resource, old, new) => {
             let next = old.generation() + 1;
@@ -170,6 +185,7 @@ pub fn prepare_update(
                 new.metadata_mut().insert("generation".into(), next.into());
             }
         }
+        "/serviceaccounts" => keep_names(new),
         "/persistentvolumeclaims" => match_data_sources(Some(old), new),
 "/nodes" => forget_configuration(new),
         "apps/daemonsets" => count_template(resource, old, new),
@@ -183,7 +199,6 @@ pub fn prepare_update(
 fn taint_new_node(node: &mut Object) {
     const NOT_READY: &str = "node.kubernetes.io/not-ready";
     let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
-        "/serviceaccounts" => keep_names(new),
     let taints = map_entry(&mut node.0, "spec").entry("taints").or_insert_with(|| json!([]));
     if let Some(list) = taints.as_array_mut()
         && !list.iter().any(|t| t["key"] == NOT_READY && t["effect"] == "NoSchedule")
@@ -221,21 +236,6 @@ fn drop_strategy(lease: &mut Object) {
     spec.remove("preferredHolder");
 }
 
-/// Attributes with several values, and devices that stand for a node's own resources, are not switched on; whether there were any.
-fn drop_device_fields(slice: &mut Object) -> bool {
-    let dropped = |map: &mut Map<String, Value>, fields: &[&str]| {
-        let gone: Vec<Value> = fields.iter().filter_map(|field| map.remove(*field)).collect();
-        gone.iter()
-            .any(|value| value.as_array().is_some_and(|list| !list.is_empty()) || value.as_object().is_some_and(|map| !map.is_empty()))
-    };
-    let mut any = false;
-    let devices = slice.0.get_mut("spec").and_then(|spec| spec.get_mut("devices")).and_then(Value::as_array_mut);
-    for device in devices.into_iter().flatten().filter_map(Value::as_object_mut) {
-        any |= dropped(device, &["nodeAllocatableResourceMappings"]);
-        let attributes = device.get_mut("attributes").and_then(Value::as_object_mut);
-        for attribute in attributes.into_iter().flat_map(|map| map.values_mut()).filter_map(Value::as_object_mut) {
-            any |= dropped(attribute, &["bools", "ints", "strings", "versions"]);
-        }
 /// That pods wait for a driver is not switched on.
 fn drop_limit_scaling(old: Option<&Object>, driver: &mut Object) {
     const FIELD: &str = "preventPodSchedulingIfMissing";
@@ -252,6 +252,21 @@ fn keep_names(account: &mut Object) {
     }
 }
 
+/// Attributes with several values, and devices that stand for a node's own resources, are not switched on; whether there were any.
+fn drop_device_fields(slice: &mut Object) -> bool {
+    let dropped = |map: &mut Map<String, Value>, fields: &[&str]| {
+        let gone: Vec<Value> = fields.iter().filter_map(|field| map.remove(*field)).collect();
+        gone.iter()
+            .any(|value| value.as_array().is_some_and(|list| !list.is_empty()) || value.as_object().is_some_and(|map| !map.is_empty()))
+    };
+    let mut any = false;
+    let devices = slice.0.get_mut("spec").and_then(|spec| spec.get_mut("devices")).and_then(Value::as_array_mut);
+    for device in devices.into_iter().flatten().filter_map(Value::as_object_mut) {
+        any |= dropped(device, &["nodeAllocatableResourceMappings"]);
+        let attributes = device.get_mut("attributes").and_then(Value::as_object_mut);
+        for attribute in attributes.into_iter().flat_map(|map| map.values_mut()).filter_map(Value::as_object_mut) {
+            any |= dropped(attribute, &["bools", "ints", "strings", "versions"]);
+        }
     }
     any
 }
