@@ -14,6 +14,7 @@ mod quota;
 mod request;
 mod resize;
 mod runtime;
+mod signers;
 mod tolerations;
 mod topology;
 mod usage;
@@ -177,6 +178,7 @@ pub fn check(request: &Request<'_>, objects: Objects<'_>, mut answers: Answers) 
     if resizes {
         resize::check(request, objects)?;
     }
+    signers::check(request, objects)?;
     let hooks = registry.hooks();
     if !is_exempt(request) {
         let outcome = policy::validate(&hooks.validating, request, objects, &mut answers);
