@@ -217,7 +217,7 @@ pub fn policy_binding(object: &Object, old: Option<&Object>, validating: bool, c
         match_resources(&matched, causes);
     }
     if !validating {
-        return;
+        return operations(&matched.get("resourceRules"), causes);
     }
     let actions = spec.get("validationActions");
     let items = actions.items();
