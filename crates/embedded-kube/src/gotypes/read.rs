@@ -200,6 +200,10 @@ impl Reader {
     /// A null among them is the zero value to Go.
     fn elements<'v>(&mut self, list: impl Iterator<Item = &'v mut Value>, item: &Type, at: Place<'_>) -> Result<(), WrongType> {
         for element in list {
+            // No list in a map is no empty list.
+            if element.is_null() && matches!(item, Type::List(_)) {
+                continue;
+            }
             if element.is_null() {
                 *element = null_element(item);
             }
@@ -354,7 +358,6 @@ fn null_element(item: &Type) -> Value {
         Type::Int32 | Type::Int64 | Type::Float => 0.into(),
         Type::Quantity => "0".into(),
         Type::Message(_) | Type::Map(_) => Value::Object(Map::new()),
-        Type::List(_) => Value::Array(Vec::new()),
         _ => Value::Null,
     }
 }

@@ -14,6 +14,7 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
+use tiphys_apimachinery::selector::{FieldSelector, LabelSelector};
 
 /// Resources that are asked, not kept.
 pub fn is_review(resource: &Resource) -> bool {
@@ -130,9 +131,36 @@ fn access(call: &Call<'_>, review: &Object, kind: &str) -> Result<Value, Status>
         status["reason"] = reason.into();
     }
     Ok(status)
+    let ignored = ignored_selectors(review.pointer("/spec/resourceAttributes").unwrap_or(&Value::Null));
+    if !ignored.is_empty() {
+        status["evaluationError"] = ignored.join("; ").into();
+    }
 }
 
 fn check(call: &Call<'_>, review: &Object, kind: &str) -> Vec<Cause> {
+/// The selectors that were let pass but that nobody can ask for.
+fn ignored_selectors(attributes: &Value) -> Vec<String> {
+    const ONE_VALUE: [&str; 2] = ["In", "NotIn"];
+    const OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
+    let text = |value: &Value, field: &str| value[field].as_str().unwrap_or("").to_owned();
+    let field_fits = |r: &Value| ONE_VALUE.contains(&text(r, "operator").as_str()) && r["values"].as_array().is_some_and(|v| v.len() == 1);
+    let label_fits = |r: &Value| OPERATORS.contains(&text(r, "operator").as_str());
+    let mut out = Vec::new();
+    for name in ["fieldSelector", "labelSelector"] {
+        let selector = &attributes[name];
+        let of_fields = name == "fieldSelector";
+        let (raw, requirements) =
+            (text(selector, "rawSelector"), selector["requirements"].as_array().map(Vec::as_slice).unwrap_or_default());
+        let unread = !raw.is_empty() && if of_fields { FieldSelector::parse(&raw).is_err() } else { LabelSelector::parse(&raw).is_err() };
+        let good = requirements.iter().filter(|r| if of_fields { field_fits(r) } else { label_fits(r) }).count();
+        if unread || good < requirements.len() {
+            let partially = if good > 0 { "partially " } else { "" };
+            out.push(format!("spec.resourceAttributes.{name} {partially}ignored due to parse error"));
+        }
+    }
+    out
+}
+
     let of = |field: &str| review.pointer(&format!("/spec/{field}")).filter(|v| !v.is_null());
     let (resource, url) = (of("resourceAttributes"), of("nonResourceAttributes"));
     let mut causes = Vec::new();
