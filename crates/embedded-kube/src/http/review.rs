@@ -27,8 +27,9 @@ pub async fn answer(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let bytes = body::read(incoming).await?;
     let (mut object, findings) = body::read_object(&call.resource.kind, &call.parts.headers, &bytes)?;
     options.findings = findings;
-    meta::check_scope(&call.resource, &call.namespace, &mut object)?;
+    meta::check_type(&call.resource, &mut object)?;
     let mut warnings = strategy::check_fields(&call.resource, &mut object, &options)?;
+    meta::check_namespace(&call.resource, &call.namespace, &mut object).map_err(|status| status.warned(&warnings))?;
     warnings.extend(meta::distinct_owners(&mut object, false));
     object.0.remove("status");
     for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
@@ -130,14 +131,13 @@ fn access(call: &Call<'_>, review: &Object, kind: &str) -> Result<Value, Status>
     if !reason.is_empty() {
         status["reason"] = reason.into();
     }
-    Ok(status)
     let ignored = ignored_selectors(review.pointer("/spec/resourceAttributes").unwrap_or(&Value::Null));
     if !ignored.is_empty() {
         status["evaluationError"] = ignored.join("; ").into();
     }
+    Ok(status)
 }
 
-fn check(call: &Call<'_>, review: &Object, kind: &str) -> Vec<Cause> {
 /// The selectors that were let pass but that nobody can ask for.
 fn ignored_selectors(attributes: &Value) -> Vec<String> {
     const ONE_VALUE: [&str; 2] = ["In", "NotIn"];
@@ -161,6 +161,7 @@ fn ignored_selectors(attributes: &Value) -> Vec<String> {
     out
 }
 
+fn check(call: &Call<'_>, review: &Object, kind: &str) -> Vec<Cause> {
     let of = |field: &str| review.pointer(&format!("/spec/{field}")).filter(|v| !v.is_null());
     let (resource, url) = (of("resourceAttributes"), of("nonResourceAttributes"));
     let mut causes = Vec::new();

@@ -27,8 +27,9 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let (mut request, findings) = body::read_object("TokenRequest", &call.parts.headers, &bytes)?;
     options.findings = findings;
     let resource = call.spoken()?;
-    meta::check_scope(&resource, &call.namespace, &mut request)?;
+    meta::check_type(&resource, &mut request)?;
     let mut warnings = strategy::check_fields(&resource, &mut request, &options)?;
+    meta::check_namespace(&resource, &call.namespace, &mut request).map_err(|status| status.warned(&warnings))?;
     let (answer, said) = sign(call, &resource, request, &options).map_err(|status| status.warned(&warnings))?;
     warnings.extend(said);
     let mut response = with_warnings(json_response(&answer.into_value()), &warnings);

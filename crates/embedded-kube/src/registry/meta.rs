@@ -55,13 +55,10 @@ pub fn check_type(resource: &Resource, object: &mut Object) -> Result<(), Status
              v1.ObjectMeta"
         )));
     }
+    if resource.custom.is_some() && !object.metadata("namespace").is_none_or(|v| v.is_string() || v.is_null()) {
+        return Err(Status::bad_request("metadata.namespace must be a string"));
+    }
     Ok(())
-}
-
-/// The object's type is that of the resource, and its namespace that of the URL.
-pub fn check_scope(resource: &Resource, namespace: &str, object: &mut Object) -> Result<(), Status> {
-    check_type(resource, object)?;
-    check_namespace(resource, namespace, object)
 }
 
 /// The object's namespace is that of the URL; nothing in the object stands for it.

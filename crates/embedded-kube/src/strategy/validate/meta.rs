@@ -287,12 +287,6 @@ fn managers(meta: &At<'_>, causes: &mut Vec<Cause>) {
         if subresource.len() > MAX_SUBRESOURCE {
             causes.push(subresource.too_long(MAX_SUBRESOURCE));
         }
-        let odd = manager.text().char_indices().filter(|(_, c)| !is_print(*c));
-        causes.extend(odd.map(|(at, c)| manager.invalid(&format!("invalid character U+{:04X} (at position {at})", u32::from(c)))));
-        let subresource = entry.get("subresource");
-        if subresource.len() > MAX_SUBRESOURCE {
-            causes.push(subresource.too_long(MAX_SUBRESOURCE));
-        }
     }
 }
 
