@@ -82,7 +82,11 @@ impl Plan {
     }
 
     fn on_update(&self, part: Part) -> &'static [Look] {
-        if part == Part::Status { self.status } else { self.update }
+        match part {
+            Part::Status => self.status,
+            Part::Finalize => &[Update],
+            _ => self.update,
+        }
     }
 }
 
