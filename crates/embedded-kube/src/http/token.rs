@@ -108,11 +108,16 @@ fn bind(call: &Call<'_>, to: &Value, bound: &mut Bound) -> Result<(), Status> {
     let word = |field: &str| to.get(field).and_then(Value::as_str).unwrap_or("");
     let (name, kind) = (word("name"), word("kind"));
     let registry = call.registry();
-    let get = |resource: &str, namespace: &str, name: &str| registry.get(&Gvr::new("", "v1", resource), namespace, name);
+    let get = |resource: &str, namespace: &str, name: &str| match name.is_empty() {
+        true => Err(Status::bad_request("Name parameter required.")),
+        false => registry.get(&Gvr::new("", "v1", resource), namespace, name),
+    };
     let reference = |o: &Object| Some(Ref { name: o.name().to_owned(), uid: o.uid().to_owned() });
     let namespace = call.namespace.as_str();
-    let object = match (word("apiVersion"), kind) {
-        ("v1", "Pod") => {
+    // What is no version counts as none.
+    let api_version = Some(word("apiVersion")).filter(|text| text.matches('/').count() < 2).unwrap_or("");
+    let object = match (Gvk::from_api_version(api_version, kind).group.as_str(), kind) {
+        ("", "Pod") => {
             let pod = get("pods", namespace, name)?;
             if pod.str_at("/spec/serviceAccountName") != call.name() {
                 let account = call.name();
@@ -128,17 +133,17 @@ fn bind(call: &Call<'_>, to: &Value, bound: &mut Bound) -> Result<(), Status> {
             }
             pod
         }
-        ("v1", "Node") => {
+        ("", "Node") => {
             let node = get("nodes", "", name)?;
             bound.node = reference(&node);
             node
         }
-        ("v1", "Secret") => {
+        ("", "Secret") => {
             let secret = get("secrets", namespace, name)?;
             bound.secret = reference(&secret);
             secret
         }
-        (api_version, kind) => {
+        _ => {
             let gvk = Gvk::from_api_version(api_version, kind);
             let (group, version) = (gvk.group, gvk.version);
             return Err(Status::bad_request(format!("cannot bind token to object of type {group}/{version}, Kind={kind}")));
