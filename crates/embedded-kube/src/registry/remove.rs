@@ -6,6 +6,7 @@ use crate::catalog::Resource;
 use crate::status::Status;
 use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
 use jiff::SignedDuration;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tiphys_apimachinery::{Gvr, Object};
 
@@ -136,14 +137,18 @@ fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: 
     }
     // Nobody depends on events, so that nobody is waited for.
     let propagation = if resource.table == "/events" { Some(Propagation::Background) } else { options.propagation };
-    let mut finalizers = object.finalizers();
-    finalizers.retain(|f| !matches!((f.as_str(), propagation), (FOREGROUND | ORPHAN, Some(_))));
-    match propagation.unwrap_or_else(|| default_propagation(resource, &finalizers)) {
-        Propagation::Foreground => push_once(&mut finalizers, FOREGROUND),
-        Propagation::Orphan => push_once(&mut finalizers, ORPHAN),
+    let before = object.finalizers();
+    let mut finalizers: Vec<String> = before.iter().filter(|f| !matches!(f.as_str(), FOREGROUND | ORPHAN)).cloned().collect();
+    match propagation.unwrap_or_else(|| default_propagation(resource, &before)) {
+        Propagation::Foreground => finalizers.push(FOREGROUND.to_owned()),
+        Propagation::Orphan => finalizers.push(ORPHAN.to_owned()),
         Propagation::Background => {}
     }
-    object.set_finalizers(finalizers);
+    // Where there are no others their order stays.
+    let set = |list: &[String]| list.iter().cloned().collect::<BTreeSet<_>>();
+    if set(&finalizers) != set(&before) {
+        object.set_finalizers(finalizers);
+    }
     mark_time(registry, resource, object, options);
 }
 
@@ -188,20 +193,13 @@ fn mark_time(registry: &Registry, resource: &Resource, object: &mut Object, opti
     }
 }
 
-fn push_once(finalizers: &mut Vec<String>, name: &str) {
-    if !finalizers.iter().any(|f| f == name) {
-        finalizers.push(name.to_owned());
-    }
-}
-
 /// Jobs and replication controllers keep their pods unless told otherwise, for old clients' sake.
 fn default_propagation(resource: &Resource, finalizers: &[String]) -> Propagation {
-    if finalizers.iter().any(|f| f == FOREGROUND) {
-        Propagation::Foreground
-    } else if finalizers.iter().any(|f| f == ORPHAN) || resource.is("batch", "jobs") || resource.is("", "replicationcontrollers") {
-        Propagation::Orphan
-    } else {
-        Propagation::Background
+    match finalizers.iter().find(|f| matches!(f.as_str(), FOREGROUND | ORPHAN)) {
+        Some(first) if first == FOREGROUND => Propagation::Foreground,
+        Some(_) => Propagation::Orphan,
+        None if resource.is("batch", "jobs") || resource.is("", "replicationcontrollers") => Propagation::Orphan,
+        None => Propagation::Background,
     }
 }
 
