@@ -82,12 +82,16 @@ fn check_binding(policy: &Policy, write: &Write, new: &Object) -> Result<(), Sta
         "ClusterRole" => "clusterroles",
         "Role" => "roles",
         // Validation will refuse it.
-        other => return Err(Status::internal(format!("unsupported role reference kind: {other:?}"))),
+        other => return Err(Status::new(500, "", format!("unsupported role reference kind: {other:?}"))),
     };
     if may(policy, write, "bind", group, resource, name) {
         return Ok(());
     }
-    let rules = policy.role(kind, name, &write.namespace).map_err(|m| Status::not_found(GROUP, m.kind, &m.name))?;
+    if name.is_empty() {
+        return Err(Status::bad_request("Name parameter required."));
+    }
+    // What is missing is called as what is written.
+    let rules = policy.role(kind, name, &write.namespace).map_err(|m| Status::not_found(GROUP, &write.resource, &m.name))?;
     match not_held(policy, write, rules) {
         Some(why) => Err(forbidden(GROUP, &write.resource, new.name(), &why)),
         None => Ok(()),
