@@ -180,8 +180,17 @@ pub fn node(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
         }
         driver
     };
+    // No topology is like one without keys.
+    let compared = |driver: &Value| {
+        let mut driver = fixed(driver);
+        let without = driver["topologyKeys"].as_array().is_none_or(Vec::is_empty);
+        if without && let Some(map) = driver.as_object_mut() {
+            map.remove("topologyKeys");
+        }
+        driver
+    };
     for was in &before {
-        for now in items.iter().filter(|now| now.value["name"] == was["name"] && fixed(now.value) != fixed(was)) {
+        for now in items.iter().filter(|now| now.value["name"] == was["name"] && compared(now.value) != compared(was)) {
             let shown = fixed(now.value);
             causes.push(At::new(&shown, drivers.path.clone()).invalid_struct("storage/v1.CSINodeDriver", "field is immutable"));
         }
