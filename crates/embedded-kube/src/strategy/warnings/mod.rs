@@ -1,5 +1,6 @@
 //! What the server says in `Warning` headers about an object it accepts. Main function: [`of`].
 
+mod cluster;
 mod pod;
 mod volume;
 mod workloads;
@@ -80,7 +81,9 @@ pub fn of(resource: &Resource, object: &Object, old: Option<&Object>, part: Part
         _ => {
             let own = Value::Object(object.0.clone());
             let before = old.map(|o| Value::Object(o.0.clone()));
-            out.extend(workloads::of(resource, &At::root(&own, before.as_ref())));
+            let at = At::root(&own, before.as_ref());
+            out.extend(workloads::of(resource, &at));
+            out.extend(cluster::of(resource, &at));
         }
     }
     out

@@ -27,7 +27,8 @@ const OLD_ANNOTATIONS: &[(&str, &str)] = &[
     ("security.alpha.kubernetes.io/unsafe-sysctls", "non-functional in v1.11+; use the \"sysctls\" field instead"),
 ];
 
-fn old_label(name: &str) -> Option<&'static str> {
+/// What is said of a label of nodes that is called otherwise now.
+pub fn old_label(name: &str) -> Option<&'static str> {
     OLD_LABELS.iter().find(|(label, _)| *label == name).map(|(_, says)| *says)
 }
 
