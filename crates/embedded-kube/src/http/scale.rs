@@ -88,7 +88,7 @@ fn answer(call: &Call<'_>, object: &Object) -> Result<Response<Body>, Status> {
         }
         Form::Metadata => negotiate::in_version(beta, object::metadata_only(&resource, &whole()?)),
         Form::Table => {
-            let include = table::Include::from_query(call.query.get("includeObject"));
+            let include = table::Include::from_query(call.query.get("includeObject"))?;
             let meta = json!({"resourceVersion": object.resource_version()});
             negotiate::in_version(beta, table::of_object(&resource, &whole()?, meta, include, call.registry().now()))
         }

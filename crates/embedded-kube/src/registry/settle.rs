@@ -85,7 +85,7 @@ impl Registry {
         let request = Request::new(self, resource, Operation::Update, at, (options.dry_run, &options.sender)).of(part.word());
         // A placement and a number of replicas are admitted as what they were sent as.
         let whole = !matches!(part, Part::Binding | Part::Scale);
-// Who writes a part owns what else was sent, although it is not taken over.
+        // Who writes a part owns what else was sent, although it is not taken over.
         let is_piece = matches!(part, Part::Ephemeral | Part::Resize);
         let may_change = is_piece || self.hooks().may_change() || admission::fills_in_updates(resource);
         let before = (whole && !applied && may_change).then(|| new.clone());

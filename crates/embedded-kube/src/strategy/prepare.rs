@@ -187,7 +187,7 @@ pub fn prepare_update(
         }
         "/serviceaccounts" => keep_names(new),
         "/persistentvolumeclaims" => match_data_sources(Some(old), new),
-"/nodes" => forget_configuration(new),
+        "/nodes" => forget_configuration(new),
         "apps/daemonsets" => count_template(resource, old, new),
         "apps/statefulsets" => drop_unavailable(new),
         _ => {}

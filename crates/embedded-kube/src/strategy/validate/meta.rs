@@ -11,7 +11,6 @@ use crate::status::Cause;
 use crate::structural::gofmt;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
-use tiphys_gocompat::text::is_print;
 
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 const MAX_MANAGER: usize = 128;
