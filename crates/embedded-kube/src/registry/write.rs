@@ -143,10 +143,12 @@ impl Registry {
         self.update_part(gvr, namespace, object, Part::Main, options)
     }
 
-    /// Replaces the status and nothing else (over HTTP a status write of a built-in kind may also change annotations).
+    /// Replaces the status and nothing else, except that a Deployment says with it which revision it is (over HTTP a status write of any
+    /// built-in kind may also change annotations).
     pub fn update_status(&self, gvr: &Gvr, namespace: &str, mut object: Object, options: &WriteOptions) -> Result<Written, Status> {
         let live = self.get(gvr, namespace, object.name())?;
-        for field in ["annotations", "finalizers", "labels", "ownerReferences"] {
+        let annotations = (gvr.resource != "deployments").then_some("annotations");
+        for field in annotations.into_iter().chain(["finalizers", "labels", "ownerReferences"]) {
             match live.metadata(field) {
                 Some(value) => object.metadata_mut().insert(field.into(), value.clone()),
                 None => object.metadata_mut().remove(field),
