@@ -2,7 +2,7 @@
 //!
 //! Main function: [`charge`]. What is counted, and from when, a controller says in the quota's status.
 
-use super::usage::{Amounts, add, amounts, compute, in_scope, is_terminating, of};
+use super::usage::{Amounts, add, amounts, compute, in_scope, is_of_pods, is_terminating, of};
 use super::{Request, forbidden};
 use crate::catalog::Resource;
 use crate::registry::{Part, Registry, WriteOptions};
@@ -78,11 +78,23 @@ pub fn charge(request: &Request<'_>, object: &Object, old: Option<&Object>) -> R
         {
             return Err(forbidden(resource, object, &format!("failed quota: {}: must specify {missing}", quota.name())));
         }
+        let unknown = not_counted(resource, &quota, &limits, &of(resource, object));
+        if !unknown.is_empty() {
+            let why = format!("status unknown for quota: {}, resources: {}", quota.name(), unknown.join(","));
+            return Err(forbidden(resource, object, &why));
+        }
         if !delta.is_empty() {
             take(registry, resource, object, (quota, delta), dry_run)?;
         }
     }
     Ok(())
+}
+
+/// What the quota bounds of such objects, and nobody has counted so far.
+fn not_counted(resource: &Resource, quota: &Object, limits: &Amounts, uses: &Amounts) -> Vec<String> {
+    let used = amounts(quota.pointer("/status/used").unwrap_or(&Value::Null));
+    let concerns = |name: &&String| uses.contains_key(*name) || (resource.table == "/pods" && is_of_pods(name));
+    limits.keys().filter(concerns).filter(|name| !used.contains_key(*name)).cloned().collect()
 }
 
 /// Requests and limits that the quota counts and a container does not have.

@@ -85,6 +85,14 @@ pub fn compute(requests: &Amounts, limits: &Amounts) -> Amounts {
     used
 }
 
+/// Whether a quota means pods by a name.
+pub fn is_of_pods(name: &str) -> bool {
+    let plain = name.strip_prefix("requests.").or_else(|| name.strip_prefix("limits.")).unwrap_or(name);
+    let huge = !name.starts_with("limits.") && plain.starts_with("hugepages-");
+    let extended = name.starts_with("requests.") && plain.contains('/');
+    matches!(plain, "cpu" | "memory" | "ephemeral-storage") || name == "pods" || huge || extended
+}
+
 fn service(object: &Object) -> Amounts {
     let ports = object.pointer("/spec/ports").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let (nodes, balancers) = match object.str_at("/spec/type") {
