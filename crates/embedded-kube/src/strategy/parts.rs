@@ -10,8 +10,10 @@ use tiphys_apimachinery::object::map_entry;
 /// Makes `new` the old object with the part from `new`.
 pub fn take(part: Part, old: &Object, new: &mut Object) {
     let sent = std::mem::replace(new, old.clone());
-    if let Some(managed) = sent.metadata("managedFields") {
-        new.metadata_mut().insert("managedFields".into(), managed.clone());
+    for field in ["managedFields", "generateName"] {
+        if let Some(value) = sent.metadata(field) {
+            new.metadata_mut().insert(field.into(), value.clone());
+        }
     }
     match part {
         Part::Ephemeral => {

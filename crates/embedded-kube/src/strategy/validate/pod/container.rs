@@ -100,7 +100,9 @@ fn ephemeral(pod: &Pod<'_>, causes: &mut Vec<Cause>) {
         }
         for field in FORBIDDEN {
             let part = container.get(field);
-            causes.extend((!part.is_empty()).then(|| part.forbidden(NOT_EPHEMERAL)));
+            // Of a struct only what is in it counts, of everything else that it is there.
+            let is_set = if field == "resources" { !part.is_empty() } else { !part.is_null() };
+            causes.extend(is_set.then(|| part.forbidden(NOT_EPHEMERAL)));
         }
         for mount in container.get("volumeMounts").items() {
             for field in ["subPath", "subPathExpr"] {

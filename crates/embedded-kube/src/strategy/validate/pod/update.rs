@@ -125,9 +125,11 @@ fn tolerations(now: &At<'_>, before: &At<'_>, causes: &mut Vec<Cause>) {
 
 fn gates(now: &At<'_>, before: &At<'_>, causes: &mut Vec<Cause>) {
     let known: Vec<&str> = before.items().iter().map(|g| g.get("name").text()).collect();
-    for gate in now.items() {
+    let gates = now.items();
+    for (i, gate) in gates.iter().enumerate() {
         let name = gate.get("name");
-        if !known.contains(&name.text()) {
+        let is_last = gates[i + 1..].iter().all(|later| later.get("name").text() != name.text());
+        if is_last && !known.contains(&name.text()) {
             let detail = format!("only deletion is allowed, but found new scheduling gate '{}'", name.text());
             causes.push(name.forbidden(&detail));
         }
