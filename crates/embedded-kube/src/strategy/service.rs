@@ -283,12 +283,20 @@ fn address(used: &mut Used, spec: &mut Map<String, Value>, key: &str, problems: 
         "" if dry_run => Ipv4Addr::new(NETWORK[0], NETWORK[1], 0, 0).to_string(),
         "" => free_address(used),
         ip => {
-            if !ip.parse::<Ipv4Addr>().is_ok_and(|ip| ip.octets()[..2] == NETWORK) {
-                return refuse("the provided network does not match the current range");
+            let is_host = |ip: Ipv4Addr| ip.octets()[..2] == NETWORK && !matches!(ip.octets()[2..], [0, 0] | [255, 255]);
+            match ip.parse().is_ok_and(is_host) {
+                // Whose it is nobody looks at.
+                true if dry_run => {}
+                false if dry_run => {
+                    let [a, b] = NETWORK;
+                    return refuse(&format!("the provided IP ({ip}) is not in the valid range. The range of valid IPs is {a}.{b}.0.0/16"));
+                }
+                false => return refuse("the provided network does not match the current range"),
+                true => {}
             }
             // A second service of this name is refused for its name.
             let is_own = used.services.get(key).is_some_and(|(own, _)| own == ip);
-            if used.addresses.contains(ip) && !is_own {
+            if !dry_run && used.addresses.contains(ip) && !is_own {
                 return refuse("provided IP is already allocated");
             }
             ip.to_owned()
