@@ -20,6 +20,10 @@ const ROUND_TRIP: [&str; 6] = [
     "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
 ];
 
+/// Which of them stand for the spec, and which for the status.
+const OF_SPEC: [&str; 2] = [METRICS, BEHAVIOR];
+const OF_STATUS: [&str; 2] = [CURRENT, CONDITIONS];
+
 /// The kinds of metrics, as a metric's `type` and as the field that holds it.
 const SOURCES: [(&str, &str); 5] = [
     ("Object", "object"),
@@ -102,6 +106,17 @@ pub fn to_v1(object: &mut Object) {
     annotate(CONDITIONS, conditions.iter().map(written_condition).collect());
     if let Some(behavior) = behavior {
         object.set_annotation(BEHAVIOR, &written_behavior(&behavior));
+    }
+}
+
+/// What a write to an autoscaler of the first version may not change is kept: the status, or all but it.
+pub fn keep_annotations(old: Option<&Object>, new: &mut Object, writes_status: bool) {
+    let annotations = old.map(Object::annotations).unwrap_or_default();
+    for name in if writes_status { OF_SPEC } else { OF_STATUS } {
+        match annotations.get(name) {
+            Some(text) => new.set_annotation(name, text),
+            None => new.remove_annotation(name),
+        };
     }
 }
 

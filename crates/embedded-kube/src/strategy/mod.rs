@@ -263,7 +263,8 @@ pub fn decides_on_update(resource: &Resource, part: Part) -> bool {
         CSR,
     ];
     let has_decided_status = matches!(resource.table.as_str(), "/pods" | "resource.k8s.io/resourceclaims");
-    TABLES.contains(&resource.table.as_str()) || (part == Part::Status && has_decided_status)
+    let old_autoscaler = resource.is("autoscaling", "horizontalpodautoscalers") && !resource.is_storage();
+    TABLES.contains(&resource.table.as_str()) || old_autoscaler || (part == Part::Status && has_decided_status)
 }
 
 /// Makes the object that was sent the one whose fields its sender owns: with defaults, before the server decides anything.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::auth::UserInfo;
 use crate::catalog::{CRD_TABLE, Resource};
-use crate::registry::{Part, Registry};
+use crate::registry::{Part, Registry, autoscaler};
 use crate::status::Status;
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
@@ -99,6 +99,7 @@ pub fn prepare_create(
             object.metadata_mut().insert("name".into(), uuid::Uuid::new_v4().to_string().into());
         }
         "batch/jobs" => defaults::job_selector(object),
+        "autoscaling/horizontalpodautoscalers" if !resource.is_storage() => autoscaler::keep_annotations(None, object, false),
         "apps/statefulsets" => drop_unavailable(object),
         "apps/daemonsets" => {
             let sent = object.annotation(TEMPLATE_GENERATION).and_then(|count| count.parse::<i64>().ok());
@@ -143,6 +144,9 @@ pub fn prepare_update(
 ) -> Result<(), Status> {
     if resource.table == CSR {
         parts::prepare_request(part, old, new, &crate::registry::meta::timestamp(registry.now()));
+    }
+    if resource.is("autoscaling", "horizontalpodautoscalers") && !resource.is_storage() {
+        autoscaler::keep_annotations(Some(old), new, part == Part::Status);
     }
     if part == Part::Status || part == Part::Finalize {
         fill_in(registry, resource, new);

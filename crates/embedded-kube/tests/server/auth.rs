@@ -130,7 +130,7 @@ async fn nobody_gives_away_what_he_does_not_have() {
     let (code, answer) = ask(&router, "t-bob", &bindings, &binding("RoleBinding", "x", ("ClusterRole", "cluster-admin"), bob())).await;
     assert!(code == 403 && answer["message"].as_str().is_some_and(|m| m.ends_with("{NonResourceURLs:[\"*\"], Verbs:[\"*\"]}")), "{answer}");
     let (code, answer) = ask(&router, "t-bob", &bindings, &binding("RoleBinding", "x", ("Role", "nothing"), bob())).await;
-    assert_eq!((code, answer["message"].as_str()), (404, Some("role.rbac.authorization.k8s.io \"nothing\" not found")));
+    assert_eq!((code, answer["message"].as_str()), (404, Some("rolebindings.rbac.authorization.k8s.io \"nothing\" not found")));
     assert_eq!(ask(&router, "t-bob", &bindings, &binding("RoleBinding", "x", ("ClusterRole", "view"), bob())).await.0, 201);
     kube.shutdown().await;
 }
