@@ -75,6 +75,11 @@ impl Endpoint {
     }
 }
 
+/// Why the authorities of a bundle cannot be read.
+pub fn unreadable(bundle: &str) -> Option<String> {
+    if bundle.is_empty() { None } else { trusted(bundle).err() }
+}
+
 /// The authorities of a bundle, or those of the system when there is none.
 fn trusted(bundle: &str) -> Result<RootCertStore, String> {
     use base64::Engine;

@@ -3,6 +3,7 @@
 //! Main functions: [`fill_in`], [`prepare_create`], [`prepare_update`], [`check`], and [`settle`], which plays the controllers inside
 //! the API server: they accept names and establish definitions.
 
+mod conversion;
 mod defaults;
 pub mod go_regex;
 pub mod internal;
@@ -262,7 +263,7 @@ pub fn check(object: &Object, old: Option<&Object>) -> Vec<Cause> {
     if old.is_none() && !object.name().is_empty() && object.name() != wanted {
         problems.push(Problem::invalid("metadata.name", &object.name().into(), "must be spec.names.plural+\".\"+spec.group"));
     }
-    problems.extend(spec::check(spec));
+    problems.extend(spec::check(spec, old.is_none_or(bears_any_bundle)));
     if let Some(old) = old {
         let established = is_established(old);
         for (pointer, field, always) in [
@@ -289,6 +290,11 @@ pub fn check(object: &Object, old: Option<&Object>) -> Vec<Cause> {
         problems.push(Problem::invalid("spec.preserveUnknownFields", &true.into(), detail));
     }
     problems.into_iter().map(Cause::from).collect()
+}
+
+/// Whether an update need not name readable authorities: those that there are cannot be read, or nobody is asked yet.
+fn bears_any_bundle(old: &Object) -> bool {
+    !is_established(old) || crate::outbound::unreadable(old.str_at("/spec/conversion/webhook/clientConfig/caBundle")).is_some()
 }
 
 /// What is wrong with the status, which may also be written alone.

@@ -3,8 +3,8 @@
 //! Main function: [`check`]. What all versions have in common is looked at once, as a field of the spec itself: the real server
 //! keeps it there.
 
-use super::internal;
 use super::schema;
+use super::{conversion, internal};
 use crate::strategy::validate::formats;
 use crate::structural::Node;
 use crate::structural::gofmt;
@@ -54,8 +54,8 @@ pub fn hoisted(spec: &Value) -> Value {
     spec
 }
 
-/// Everything that is wrong with `spec`; `unchanged` names the versions whose schema an update leaves alone.
-pub fn check(spec: &Value) -> Problems {
+/// Everything that is wrong with `spec`; `any_bundle`: the authorities of its webhook need not be readable.
+pub fn check(spec: &Value, any_bundle: bool) -> Problems {
     let spec = &hoisted(spec);
     let mut problems = Vec::new();
     group_and_scope(spec, &mut problems);
@@ -88,7 +88,7 @@ pub fn check(spec: &Value) -> Problems {
     subresources(spec.get("subresources"), "spec.subresources", &mut problems);
     columns(spec, "spec", &mut problems);
     selectable(spec, "spec", spec.pointer("/validation/openAPIV3Schema"), &mut problems);
-    conversion(spec, &mut problems);
+    conversion::check(spec, any_bundle, &mut problems);
     problems
 }
 
@@ -109,7 +109,7 @@ fn group_and_scope(spec: &Value, problems: &mut Problems) {
     one_of("spec.scope", text(spec, "scope"), &["Cluster", "Namespaced"], problems);
 }
 
-fn one_of(field: &str, value: &str, accepted: &[&str], problems: &mut Problems) {
+pub fn one_of(field: &str, value: &str, accepted: &[&str], problems: &mut Problems) {
     if value.is_empty() {
         problems.push(Problem::required(field, ""));
     } else if !accepted.contains(&value) {
@@ -300,128 +300,6 @@ fn selectable(of: &Value, path: &str, schema: Option<&Value>, problems: &mut Pro
     }
     if seen.len() > MAX_SELECTABLE {
         problems.push(Problem::too_many(&format!("{path}.selectableFields"), seen.len() as i64, MAX_SELECTABLE as i64));
-    }
-}
-
-fn conversion(spec: &Value, problems: &mut Problems) {
-    let Some(conversion) = spec.get("conversion").filter(|c| c.is_object()) else { return };
-    let strategy = text(conversion, "strategy");
-    if !matches!(strategy, "" | "None") && spec.get("preserveUnknownFields") == Some(&Value::Bool(true)) {
-        let detail = "must be None if spec.preserveUnknownFields is true";
-        problems.push(Problem::invalid("spec.conversion.strategy", &strategy.into(), detail));
-    }
-    one_of("spec.conversion.strategy", strategy, &["None", "Webhook"], problems);
-    let client = conversion.pointer("/webhook/clientConfig").filter(|c| !c.is_null());
-    let empty = Vec::new();
-    let reviews = conversion.pointer("/webhook/conversionReviewVersions").and_then(Value::as_array).unwrap_or(&empty);
-    if strategy != "Webhook" {
-        const ONLY: &str = "should not be set when strategy is not set to Webhook";
-        if client.is_some() {
-            problems.push(Problem::forbidden("spec.conversion.webhookClientConfig", ONLY));
-        }
-        if !reviews.is_empty() {
-            problems.push(Problem::forbidden("spec.conversion.conversionReviewVersions", ONLY));
-        }
-        return;
-    }
-    match client {
-        None => problems.push(Problem::required("spec.conversion.webhookClientConfig", "required when strategy is set to Webhook")),
-        Some(client) => webhook_client(client, problems),
-    }
-    review_versions(reviews, problems);
-}
-
-fn webhook_client(client: &Value, problems: &mut Problems) {
-    let at = |key: &str| format!("spec.conversion.webhookClientConfig{key}");
-    let (url, service) = (client.get("url").and_then(Value::as_str), client.get("service").filter(|s| !s.is_null()));
-    match (url, service) {
-        (Some(_), Some(_)) | (None, None) => problems.push(Problem::required(&at(""), "exactly one of url or service is required")),
-        (Some(url), None) => webhook_url(url, &at(".url"), problems),
-        (None, Some(service)) => {
-            for key in ["name", "namespace"] {
-                if text(service, key).is_empty() {
-                    problems.push(Problem::required(&at(&format!(".service.{key}")), &format!("service {key} is required")));
-                }
-            }
-            let port = service.get("port").and_then(Value::as_i64).unwrap_or(443);
-            if !(1..=65535).contains(&port) {
-                let detail = "port is not valid: must be between 1 and 65535, inclusive";
-                problems.push(Problem::invalid(&at(".service.port"), &port.into(), detail));
-            }
-            service_path(text(service, "path"), &at(".service.path"), problems);
-        }
-    }
-}
-
-fn webhook_url(url: &str, field: &str, problems: &mut Problems) {
-    const FORM: &str = "; desired format: https://host[/path]";
-    let mut bad = |detail: String, value: &str| problems.push(Problem::invalid(field, &value.into(), &detail));
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let scheme = scheme.to_ascii_lowercase();
-    if scheme != "https" {
-        bad(format!("'https' is the only allowed URL scheme{FORM}"), &scheme);
-    }
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let host = if scheme.is_empty() { "" } else { &rest[..end] };
-    if host.rsplit('@').next().unwrap_or("").is_empty() {
-        bad(format!("host must be specified{FORM}"), host);
-    }
-    if host.contains('@') {
-        bad("user information is not permitted in the URL".to_owned(), host.split('@').next().unwrap_or(""));
-    }
-    if let Some((_, fragment)) = rest.split_once('#') {
-        bad("fragments are not permitted in the URL".to_owned(), fragment);
-    }
-    if let Some((_, query)) = rest.split('#').next().unwrap_or("").split_once('?') {
-        bad("query parameters are not permitted in the URL".to_owned(), query);
-    }
-}
-
-fn service_path(path: &str, field: &str, problems: &mut Problems) {
-    let mut bad = |detail: String| problems.push(Problem::invalid(field, &path.into(), &detail));
-    if path.is_empty() || path == "/" {
-        return;
-    }
-    if path == "//" {
-        bad("segment[0] may not be empty".to_owned());
-        return;
-    }
-    if !path.starts_with('/') {
-        bad("must start with a '/'".to_owned());
-    }
-    // The first character goes whatever it is.
-    let inner = path.get(1..).unwrap_or("");
-    let inner = inner.strip_suffix('/').unwrap_or(inner);
-    for (i, segment) in inner.split('/').enumerate() {
-        if segment.is_empty() {
-            bad(format!("segment[{i}] may not be empty"));
-            continue;
-        }
-        for error in formats::dns_subdomain(segment) {
-            bad(format!("segment[{i}]: {error}"));
-        }
-    }
-}
-
-fn review_versions(reviews: &[Value], problems: &mut Problems) {
-    const FIELD: &str = "spec.conversion.conversionReviewVersions";
-    if reviews.is_empty() {
-        problems.push(Problem::required(FIELD, ""));
-        return;
-    }
-    let mut seen = BTreeSet::new();
-    for (i, version) in reviews.iter().enumerate() {
-        let name = version.as_str().unwrap_or("");
-        if !seen.insert(name) {
-            problems.push(Problem::invalid(&format!("{FIELD}[{i}]"), version, "duplicate version"));
-            continue;
-        }
-        for error in formats::dns1035_label(name) {
-            problems.push(Problem::invalid(&format!("{FIELD}[{i}]"), version, &error));
-        }
-    }
-    if !seen.contains("v1") && !seen.contains("v1beta1") {
-        problems.push(Problem::invalid(FIELD, &reviews.to_vec().into(), "must include at least one of v1, v1beta1"));
     }
 }
 
