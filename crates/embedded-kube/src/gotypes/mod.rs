@@ -22,6 +22,7 @@ pub use normalize::{drop_empty, drop_zero, forget_empty, normalize, read_into, s
 pub use read::{WrongType, cut_numbers};
 pub use syntax::syntax_error;
 pub use text::{AsWritten, text_of};
+pub use time::read_time;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

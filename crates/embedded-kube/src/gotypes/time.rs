@@ -55,6 +55,15 @@ pub fn as_written(text: &str, layout: &Layout) -> Option<Value> {
     Some(if time.as_second() == ZERO_SECOND && time.subsec_nanosecond() == 0 { Value::Null } else { shown.into() })
 }
 
+/// A time (RFC 3339) as Go keeps it; none for its time that is none.
+pub fn read_time(text: &str) -> Result<Option<String>, String> {
+    parse(text, RFC3339)?;
+    Ok(match as_written(text, RFC3339) {
+        None => Some(text.to_owned()),
+        Some(written) => written.as_str().map(str::to_owned),
+    })
+}
+
 /// Go's time that is none.
 const ZERO: &str = "0001-01-01T00:00:00";
 const ZERO_SECOND: i64 = -62_135_596_800;

@@ -3,6 +3,8 @@
 use super::age;
 use super::definition;
 use crate::catalog::crd::Custom;
+use crate::gotypes;
+use crate::structural::gofmt;
 use jiff::Timestamp;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
@@ -29,17 +31,31 @@ pub fn cells(custom: &Custom, object: &Object, now: Timestamp) -> Vec<Value> {
         let found = find(&whole, &column.json_path);
         cells.push(match (column.kind.as_str(), found.first()) {
             (_, None) => Value::Null,
-            ("date", Some(time)) if time.is_string() => age::since(Some(time), now).into(),
+            ("date", Some(Value::String(time))) => date(time, now).into(),
             ("integer", Some(v)) => v.as_i64().or_else(|| v.as_f64().map(|f| f as i64)).map_or(Value::Null, Value::from),
             ("number", Some(v)) if v.is_number() => (*v).clone(),
             ("boolean", Some(v)) if v.is_boolean() => (*v).clone(),
             // Only the first of several counts.
             ("string", Some(Value::Null)) => "<nil>".into(),
-            ("string", Some(v)) => shown(v).into(),
+            ("string", Some(v)) => printed(v).into(),
             _ => Value::Null,
         });
     }
     cells
+}
+
+fn date(text: &str, now: Timestamp) -> String {
+    match text {
+        "" | "null" => "<unknown>".to_owned(),
+        text => gotypes::read_time(text).map_or_else(|_| "<invalid>".to_owned(), |time| age::since(time.map(Value::from).as_ref(), now)),
+    }
+}
+
+fn printed(value: &Value) -> String {
+    match value {
+        Value::Array(_) | Value::Object(_) => gofmt::json(value),
+        scalar => gofmt::plain(scalar),
+    }
 }
 
 fn shown(value: &Value) -> String {
