@@ -159,6 +159,12 @@ impl<'n> Estimate<'n> {
 
     /// The elements of a list (or, with `values`, the values of a map).
     fn inner(&self, values: bool) -> Estimate<'n> {
+        let found = self.declared(values);
+        Estimate { size: found.size.or(self.entry), ..found }
+    }
+
+    /// The same, as far as the schema tells.
+    fn declared(&self, values: bool) -> Estimate<'n> {
         let place = match self.place {
             Place::Node(node, _) => match (node.kind.as_str(), &node.items, node.additional.schema()) {
                 ("array", Some(items), _) => Place::Node(items, items.embedded),
@@ -168,8 +174,7 @@ impl<'n> Estimate<'n> {
             },
             _ => Place::Unknown,
         };
-        let found = of_place(place);
-        Estimate { size: found.size.or(self.entry), ..found }
+        of_place(place)
     }
 }
 
@@ -332,7 +337,7 @@ fn own<'n>(function: &str, values: &[Estimate<'n>]) -> Estimate<'n> {
             Estimate { entry, ..plain(cost, Some(total), sort) }
         }
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" if sort == Sort::List => {
-            let inner = values[0].inner(true);
+            let inner = values[0].declared(true);
             let each = if inner.sort == Sort::Text { 1 + times(inner.most(), 0.1) } else { 1 };
             plain(size(0).saturating_mul(each), None, if matches!(function, "max" | "min" | "sum") { inner.sort } else { Sort::Scalar })
         }
@@ -341,7 +346,7 @@ fn own<'n>(function: &str, values: &[Estimate<'n>]) -> Estimate<'n> {
         "replace" => plain(times(size(0), 0.2), Some((0, replaced(range(0), range(1), range(2)))), Sort::Text),
         "split" => plain(times(size(0), 0.2), Some((0, size(0))), Sort::List),
         "join" => {
-            let elements = values[0].inner(true).most();
+            let elements = values[0].declared(true).most();
             let total = size(0).saturating_mul(elements).saturating_add(match values.len() {
                 2 => size(1).saturating_mul(size(0).saturating_sub(1)),
                 _ => 0,
