@@ -44,7 +44,7 @@ pub fn read((custom, kind): (&Custom, &str), value: &mut Value, keep_nulls: bool
             shape::drop_nulls(value, Some(node));
         }
         let reading = embedded::Reading { metadata: &read_metadata, keep_nulls };
-        unknown.extend(reading.of(node, value).map_err(|problem| problem.line())?);
+        unknown.extend(reading.of(node, value, "").map_err(|problem| problem.line())?);
         shape::fill_in(value, node);
     }
     Ok(unknown)
@@ -81,7 +81,7 @@ pub fn unreadable_deletion(object: &Object) -> Option<String> {
 }
 
 /// Reads metadata into Go's struct and back; returns what the struct does not have.
-fn read_metadata(metadata: &mut Value, path: &str) -> Result<Vec<String>, String> {
+pub fn read_metadata(metadata: &mut Value, path: &str) -> Result<Vec<String>, String> {
     let unknown = match schema::builtin().definition(METADATA) {
         Some(ty) if metadata.is_object() => schema::prune(metadata, ty),
         _ => Vec::new(),

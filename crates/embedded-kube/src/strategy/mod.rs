@@ -331,6 +331,11 @@ pub(crate) fn embedded_metadata(metadata: &Value, path: &str) -> Vec<crate::stat
     validate::embedded(metadata, path)
 }
 
+/// Reads the metadata of an object inside an object.
+pub(crate) fn read_metadata(metadata: &mut Value, path: &str) -> Result<Vec<String>, String> {
+    custom::read_metadata(metadata, path)
+}
+
 /// A path that a rule names, as messages show it.
 pub(crate) fn definition_path(path: &str, node: &crate::structural::Node) -> Option<String> {
     definition::path::resolve(path, node, true).ok().map(|(found, _)| found)

@@ -27,9 +27,9 @@ pub struct Reading<'a> {
 
 impl Reading<'_> {
     /// Reads the metadata of embedded objects; returns what they do not have, sorted.
-    pub fn of(&self, node: &Node, value: &mut Value) -> Result<Vec<String>, Problem> {
+    pub fn of(&self, node: &Node, value: &mut Value, path: &str) -> Result<Vec<String>, Problem> {
         let mut unknown = Vec::new();
-        self.walk(node, value, "", &mut unknown)?;
+        self.walk(node, value, path, &mut unknown)?;
         unknown.sort();
         Ok(unknown)
     }

@@ -40,6 +40,11 @@ fn one(node: &Node, default: &Value, (in_meta, object): (bool, bool), path: &str
         if pruned != *default {
             problems.push(Problem::invalid(path, default, "must not have unknown fields"));
         }
+        let reading = embedded::Reading { metadata: &crate::strategy::read_metadata, keep_nulls: false };
+        if let Err(problem) = reading.of(node, &mut default.clone(), path) {
+            problems.push(problem);
+            return;
+        }
         let bad = embedded::check(node, default, path, object, &crate::strategy::embedded_metadata);
         if !bad.is_empty() {
             problems.extend(bad);
