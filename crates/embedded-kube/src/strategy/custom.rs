@@ -180,15 +180,17 @@ fn at<'a>(object: &'a Object, path: &str, wanted: &str, fits: fn(&Value) -> bool
     let fail = |at: &str, value: &Value, wanted: &str| {
         Err(format!("{at} accessor error: {} is of the type {}, expected {wanted}", gofmt::plain(value), go_type(value)))
     };
-    let mut steps = path.trim_start_matches('.').split('.');
-    let Some(mut value) = steps.next().and_then(|first| object.0.get(first)) else { return Ok(None) };
-    for step in steps {
+    let steps: Vec<&str> = path.trim_start_matches('.').split('.').collect();
+    let Some(mut value) = steps.first().and_then(|first| object.0.get(*first)) else { return Ok(None) };
+    for (i, step) in steps.iter().enumerate().skip(1) {
         // Nothing is in null, but it is no object of the wrong type.
         if value.is_null() {
             return Ok(None);
         }
-        let Value::Object(map) = value else { return fail(path, value, "map[string]interface{}") };
-        match map.get(step) {
+        let Value::Object(map) = value else {
+            return fail(&format!(".{}", steps[..=i].join(".")), value, "map[string]interface{}");
+        };
+        match map.get(*step) {
             Some(next) => value = next,
             None => return Ok(None),
         }
