@@ -20,8 +20,8 @@ impl PathElement {
     /// Where the element that this names stands in a list.
     pub fn position(&self, list: &[Value]) -> Option<usize> {
         match self {
-            Self::Key(keys) => list.iter().position(|item| keys.iter().all(|(k, v)| item.get(k) == Some(v))),
-            Self::Value(wanted) => list.iter().position(|item| item == wanted),
+            Self::Key(keys) => list.iter().position(|item| keys.iter().all(|(k, v)| item.get(k).is_some_and(|of| equal_values(of, v)))),
+            Self::Value(wanted) => list.iter().position(|item| equal_values(item, wanted)),
             Self::Index(index) => usize::try_from(*index).ok().filter(|i| *i < list.len()),
             Self::Field(_) => None,
         }
@@ -41,10 +41,10 @@ impl PathElement {
         match kind {
             "f" => Some(Self::Field(rest.to_owned())),
             "k" => match serde_json::from_str(rest).ok()? {
-                Value::Object(map) => Some(Self::Key(map.into_iter().collect())),
+                Value::Object(map) => Some(Self::Key(map.into_iter().map(|(name, value)| (name, as_read(value))).collect())),
                 _ => None,
             },
-            "v" => serde_json::from_str(rest).ok().map(Self::Value),
+            "v" => serde_json::from_str(rest).ok().map(|value| Self::Value(as_read(value))),
             "i" => rest.parse().ok().map(Self::Index),
             _ => None,
         }
@@ -75,6 +75,14 @@ impl PathElement {
             Self::Value(_) => 2,
             Self::Index(_) => 3,
         }
+    }
+}
+
+/// The API server reads the numbers in managedFields as fractions, which conflicts show of large ones.
+fn as_read(value: Value) -> Value {
+    match value.as_i64() {
+        Some(n) if n.unsigned_abs() >= 1_000_000 => Value::from(n as f64),
+        _ => value,
     }
 }
 
