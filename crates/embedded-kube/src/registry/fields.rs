@@ -128,6 +128,7 @@ fn reset_fields(resource: &Resource, part: Part) -> &'static [&'static str] {
         Part::Status if is(&[("", "pods")]) => &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
         Part::Status => &["spec"],
         Part::Finalize => &["status"],
+        Part::Approval => &["spec", "status.certificate"],
         _ => &[],
     }
 }
