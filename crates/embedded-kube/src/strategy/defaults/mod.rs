@@ -156,11 +156,8 @@ pub fn apply(table: &str, object: &mut Object) {
             }
         }
         "/nodes" => {
+            allocatable(object);
             pod_networks(spec(object));
-            let status = map_at(&mut object.0, "status");
-            if let Some((status, capacity)) = status.and_then(|s| s.get("capacity").cloned().map(|capacity| (s, capacity))) {
-                set(status, "allocatable", capacity);
-            }
         }
         "admissionregistration.k8s.io/validatingwebhookconfigurations" => webhooks(object, false),
         "admissionregistration.k8s.io/mutatingwebhookconfigurations" => webhooks(object, true),
@@ -187,6 +184,18 @@ pub fn old_autoscaler(object: &mut Object) {
 
 fn spec(object: &mut Object) -> &mut Map<String, Value> {
     map_entry(&mut object.0, "spec")
+}
+
+/// All that a node has is there to be used.
+fn allocatable(node: &mut Object) {
+    if let Some(Value::Object(status)) = node.0.get_mut("status")
+        && let Some(capacity) = status.get("capacity").filter(|amounts| amounts.is_object()).cloned()
+    {
+        let slot = status.entry("allocatable").or_insert(Value::Null);
+        if slot.is_null() {
+            *slot = capacity;
+        }
+    }
 }
 
 /// The default request is the default limit, which is the maximum.
