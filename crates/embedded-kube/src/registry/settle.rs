@@ -8,6 +8,7 @@ use crate::catalog::Resource;
 use crate::status::Status;
 use crate::strategy;
 use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
+use serde_json::Value;
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
@@ -30,6 +31,7 @@ impl Registry {
             // Never kept, but only the store takes it away.
             object.metadata_mut().remove("selfLink");
         }
+        write_down(resource, &mut object);
         let bare = self.as_stored(resource, &mut object)?;
         let completed = strategy::complete(resource, &mut object);
         let bare = bare.or_else(|| completed.then(|| object.clone()));
@@ -142,6 +144,7 @@ impl Registry {
 
     /// Puts an object in the place of the current one if that changes something, or takes it away with its last finalizer.
     fn keep(&self, resource: &Arc<Resource>, current: &Arc<Stored>, mut new: Object, dry_run: bool) -> Result<Written, Refused> {
+        write_down(resource, &mut new);
         // What goes is answered as it is at hand, not as it would be kept.
         let last = meta::is_finished(resource, &new).then(|| new.clone());
         let mut bare = self.as_stored(resource, &mut new)?;
@@ -175,6 +178,27 @@ impl Registry {
         self.after_write(&storage, &object, false);
         let revision = stored.meta.revision;
         Ok(Written { object, stored, revision, created: false, warnings: Vec::new() })
+    }
+}
+
+/// What is a fraction only by its spelling, as `2.0`, is a whole number once a custom object has been written down.
+fn write_down(resource: &Resource, object: &mut Object) {
+    if resource.custom.is_some() {
+        object.0.iter_mut().filter(|(key, _)| *key != "metadata").for_each(|(_, value)| make_whole(value));
+    }
+}
+
+fn make_whole(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 1e18);
+            if let Some(whole) = whole {
+                *value = (whole as i64).into();
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(make_whole),
+        Value::Object(map) => map.values_mut().for_each(make_whole),
+        _ => {}
     }
 }
 
