@@ -121,6 +121,10 @@ impl Query {
             let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
             causes.push(Cause::forbidden("resourceVersionMatch", detail));
         }
+        // Who watches from now on without a word of it wants what is there first.
+        let from_now = !initial && matching.is_none() && matches!(self.get("resourceVersion"), None | Some("0"));
+        let matching = if from_now { Some("NotOlderThan") } else { matching };
+        let initial = initial || from_now;
         let Some(matching) = matching else { return causes };
         if !initial {
             let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";

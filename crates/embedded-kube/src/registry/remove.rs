@@ -155,7 +155,7 @@ fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: 
 /// Whether the object is going already, and no sooner than is asked for: nothing of it can be changed by a delete then.
 fn is_pending(object: &Object, options: &DeleteOptions) -> bool {
     let before = object.metadata("deletionGracePeriodSeconds").and_then(serde_json::Value::as_i64);
-    let later = |before| options.grace_period_seconds.is_none_or(|seconds| positive(seconds) >= before);
+    let later = |before| before > 0 && options.grace_period_seconds.is_none_or(|seconds| positive(seconds) >= before);
     object.deletion_timestamp().is_some() && before.is_some_and(later)
 }
 

@@ -18,6 +18,7 @@ use crate::catalog::{CRD_TABLE, Resource};
 use crate::gotypes;
 use crate::registry::{FieldValidation, Part, Registry, WriteOptions};
 use crate::status::{Cause, Status};
+use crate::structural::gofmt;
 pub(crate) use definition::go_regex;
 pub use definition::{
     CLEANUP, is_established, mark_deleted as mark_definition_deleted, mark_emptying as mark_definition_emptying,
@@ -81,7 +82,7 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
             (None, None) => Vec::new(),
         };
         if !options.applied {
-            findings.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
+            findings.extend(unknown.into_iter().map(|path| format!("unknown field {}", gofmt::quoted(&path))));
         }
         *object = Object::from_value(value).map_err(|e| e.to_string())?;
     }
