@@ -24,10 +24,9 @@ impl FieldSelector {
             return Err(error("", format!("it has {} bytes; the limit is {MAX_SELECTOR_BYTES}", text.len())));
         }
         let mut terms = Vec::new();
-        for part in split_unescaped(text) {
-            if part.is_empty() {
-                continue;
-            }
+        let mut parts = split_unescaped(text);
+        parts.sort_unstable();
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
             let (path, equal, value) =
                 split_term(part).ok_or_else(|| error(text, format!("invalid selector: '{text}'; can't understand '{part}'")))?;
             terms.push(FieldTerm { path: path.to_owned(), equal, value: unescape(text, value)? });
@@ -103,13 +102,12 @@ fn unescape(text: &str, value: &str) -> Result<String, SelectorError> {
             '\\' => match chars.next() {
                 Some(c @ ('\\' | ',' | '=')) => out.push(c),
                 other => {
-                    return Err(error(
-                        text,
-                        format!("invalid escape sequence \\{} in {value:?}", other.map(String::from).unwrap_or_default()),
-                    ));
+                    let escaped = other.map(String::from).unwrap_or_default();
+                    return Err(error(text, format!("invalid field selector: invalid escape sequence: \\{escaped}")));
                 }
             },
-            ',' | '=' => return Err(error(text, format!("unescaped '{c}' in the value {value:?}"))),
+            // As its number.
+            ',' | '=' => return Err(error(text, format!("invalid field selector: unescaped character in value: {}", u32::from(c)))),
             c => out.push(c),
         }
     }

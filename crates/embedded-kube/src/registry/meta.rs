@@ -55,9 +55,6 @@ pub fn check_type(resource: &Resource, object: &mut Object) -> Result<(), Status
              v1.ObjectMeta"
         )));
     }
-    if resource.custom.is_some() && !object.metadata("namespace").is_none_or(|v| v.is_string() || v.is_null()) {
-        return Err(Status::bad_request("metadata.namespace must be a string"));
-    }
     Ok(())
 }
 
@@ -370,7 +367,6 @@ pub fn distinct_owners(object: &mut Object, patched: bool) -> Option<String> {
         }
     }
     *owners = seen;
-    twice.dedup();
     let when = if patched { " after mutating admission happens" } else { "" };
     let explained = "API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; \
                      duplicate UID(s) observed: ";

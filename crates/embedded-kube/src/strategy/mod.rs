@@ -263,7 +263,7 @@ pub fn decides_on_update(resource: &Resource, part: Part) -> bool {
         "storage.k8s.io/csidrivers",
         CSR,
     ];
-    let has_decided_status = matches!(resource.table.as_str(), "/pods" | "resource.k8s.io/resourceclaims");
+    let has_decided_status = matches!(resource.table.as_str(), "/nodes" | "/pods" | "resource.k8s.io/resourceclaims");
     let old_autoscaler = resource.is("autoscaling", "horizontalpodautoscalers") && !resource.is_storage();
     TABLES.contains(&resource.table.as_str()) || old_autoscaler || (part == Part::Status && has_decided_status)
 }
