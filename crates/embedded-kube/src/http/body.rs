@@ -50,8 +50,8 @@ pub fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<(Value, Vec<String>), 
 }
 
 /// A patch in JSON.
-pub fn parse_patch(bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
-    json(bytes).map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))
+pub fn parse_patch(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
+    json(bytes)
 }
 
 fn parse_json(bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
@@ -238,7 +238,7 @@ pub fn without_kind(resource: &Resource, validated: bool, bytes: &[u8]) -> Statu
 }
 
 /// What Go reads kind and version into.
-const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+pub const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
 /// The beginning of a body, for messages: as text when it looks like an object, else as hexadecimal digits.
 fn summary(bytes: &[u8]) -> String {

@@ -15,6 +15,7 @@ mod openapi;
 mod openapi_binary;
 mod openapi_custom;
 mod paging;
+mod patch_body;
 mod pod_log;
 mod pod_requests;
 pub(crate) mod query;

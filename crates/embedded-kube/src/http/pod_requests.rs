@@ -61,6 +61,11 @@ async fn evicted(
     if request.name() != call.name() {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
+    if request.pointer("/deleteOptions/ignoreStoreReadErrorWithClusterBreakingPotential") == Some(&Value::Bool(true)) {
+        let field = "deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential";
+        let cause = Cause::invalid(field, &true.into(), "can not be set for pod eviction, try after removing the option");
+        return Err(Status::invalid("policy", "Eviction", call.name(), vec![cause]));
+    }
     let dry_run = is_dry(&request, written.dry_run)?;
     warnings.extend(judged(call, "eviction", &request, (written, answers))?);
     let pod = call.registry().get(&pods(), &call.namespace, call.name())?;

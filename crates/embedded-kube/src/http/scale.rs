@@ -1,7 +1,7 @@
 //! The scale subresource: the number of replicas of an object, as `autoscaling/v1` `Scale`.
 
 use super::negotiate::{self, Form};
-use super::{Call, body, json_response, object, table, with_warnings, write};
+use super::{Call, body, json_response, object, patch_body, table, with_warnings, write};
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::registry::meta::{asked_revision, check_name, check_uid, replaces};
 use crate::registry::{Part, Patch, WriteOptions, Written, apply_scale, patched_scale, track_scale, unreadable};
@@ -134,7 +134,7 @@ pub async fn patch(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, St
     let media = write::patch_type(call)?;
     let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
-    let (patch, findings) = write::read_patch(&media, &bytes)?;
+    let (patch, findings) = patch_body::read(&media, call.query.validation(), &bytes)?;
     options.findings = findings;
     options.force = call.query.flag("force");
     let changed = |scale: &Object| {

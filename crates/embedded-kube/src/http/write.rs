@@ -2,8 +2,8 @@
 
 use super::negotiate::{self, Form};
 use super::selectors::Filter;
-use super::{Call, body, delete_options, json_response, list, object, table, with_warnings};
-use crate::registry::{DeleteOptions, Deleted, FieldValidation, Part, Patch, Registry, Sender, Spelling, WriteOptions, Written};
+use super::{Call, body, delete_options, json_response, list, object, patch_body, table, with_warnings};
+use crate::registry::{DeleteOptions, Deleted, FieldValidation, Part, Registry, Sender, WriteOptions, Written};
 use crate::status::{Cause, Details, Status};
 use axum::body::Body;
 use http::header::USER_AGENT;
@@ -102,8 +102,8 @@ pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respon
     let media = patch_type(call)?;
     let mut options = options(call)?;
     let bytes = body::read(incoming).await?;
-    let applies = media == "application/apply-patch+yaml";
-    let (patch, findings) = match read_patch(&media, &bytes) {
+    let applies = media == patch_body::APPLY;
+    let (patch, findings) = match patch_body::read(&media, call.query.validation(), &bytes) {
         Ok(found) => found,
         // Nobody reads a patch for what is not there.
         Err(status) if !applies => {
@@ -124,7 +124,7 @@ fn patch_problem(call: &Call<'_>) -> Option<Cause> {
     if call.parts.method != http::Method::PATCH {
         return None;
     }
-    let applies = body::media_type(&call.parts.headers) == "application/apply-patch+yaml";
+    let applies = body::media_type(&call.parts.headers) == patch_body::APPLY;
     if applies && call.query.get("fieldManager").is_none_or(str::is_empty) {
         return Some(Cause::required("fieldManager", "is required for apply patch"));
     }
@@ -136,32 +136,14 @@ fn patch_problem(call: &Call<'_>) -> Option<Cause> {
 pub fn patch_type(call: &Call<'_>) -> Result<String, Status> {
     let media = body::media_type(&call.parts.headers);
     match media.as_str() {
-        "application/json-patch+json" | "application/merge-patch+json" | "application/apply-patch+yaml" => Ok(media),
-        "application/strategic-merge-patch+json" if call.resource.custom.is_none() => Ok(media),
+        patch_body::JSON | patch_body::MERGE | patch_body::APPLY => Ok(media),
+        patch_body::STRATEGIC if call.resource.custom.is_none() => Ok(media),
         _ if call.resource.custom.is_some() => {
             let known = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
             Err(Status::unsupported_media_type(known))
         }
         _ => Err(Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").with_causes(Vec::new())),
     }
-}
-
-/// The patch and what its decoder noticed.
-pub fn read_patch(media: &str, bytes: &[u8]) -> Result<(Patch, Vec<String>), Status> {
-    if media == "application/apply-patch+yaml" {
-        let (config, findings) = body::parse_apply(bytes)?;
-        return Ok((Patch::Apply(config), findings));
-    }
-    let (patch, findings) = body::parse_patch(bytes)?;
-    let patch = match media {
-        "application/json-patch+json" => {
-            let plain = String::from_utf8_lossy(bytes).contains(['<', '>', '&', '\u{2028}', '\u{2029}']);
-            Patch::Json(patch, if plain { Spelling::Plain } else { Spelling::Escaped })
-        }
-        "application/merge-patch+json" => Patch::Merge(patch),
-        _ => Patch::Strategic(patch),
-    };
-    Ok((patch, findings))
 }
 
 async fn answer(call: &Call<'_>, written: &Written, code: StatusCode) -> Result<Response<Body>, Status> {

@@ -252,8 +252,9 @@ pub fn let_pass(resource: &Resource, object: &Object, old: &Object, part: Part) 
 
 /// Whether the server changes such objects beyond defaults when they are updated.
 pub fn decides_on_update(resource: &Resource, part: Part) -> bool {
-    const TABLES: [&str; 9] = [
+    const TABLES: [&str; 10] = [
         "/namespaces",
+        "/nodes",
         "/persistentvolumeclaims",
         "/persistentvolumes",
         "/serviceaccounts",
@@ -263,7 +264,7 @@ pub fn decides_on_update(resource: &Resource, part: Part) -> bool {
         "storage.k8s.io/csidrivers",
         CSR,
     ];
-    let has_decided_status = matches!(resource.table.as_str(), "/nodes" | "/pods" | "resource.k8s.io/resourceclaims");
+    let has_decided_status = matches!(resource.table.as_str(), "/pods" | "resource.k8s.io/resourceclaims");
     let old_autoscaler = resource.is("autoscaling", "horizontalpodautoscalers") && !resource.is_storage();
     TABLES.contains(&resource.table.as_str()) || old_autoscaler || (part == Part::Status && has_decided_status)
 }

@@ -35,6 +35,8 @@ async fn a_pod_is_bound_once_debugged_and_resized() {
     let kube = start().await;
     let router = kube.router();
     running(&router, "p").await;
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}});
+    assert_eq!(post(&router, "/api/v1/nodes", &node).await.0, 201);
     let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n2"}});
     let (code, answer) = post(&router, "/api/v1/namespaces/default/bindings", &binding).await;
     let text = "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node \"n1\"";

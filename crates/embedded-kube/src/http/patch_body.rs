@@ -1,0 +1,82 @@
+//! The body of a patch. Main function: [`read`].
+
+use super::body;
+use crate::registry::{FieldValidation, Patch, Spelling};
+use crate::status::{Cause, Status};
+use serde_json::{Map, Value};
+use tiphys_gocompat::json;
+
+pub const JSON: &str = "application/json-patch+json";
+pub const MERGE: &str = "application/merge-patch+json";
+pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub const APPLY: &str = "application/apply-patch+yaml";
+
+const NO_PATCH: &str = "Invalid JSON Patch";
+
+/// The patch and what its decoder noticed. Where fields are validated it is read twice, and the first reader says what is wrong.
+pub fn read(media: &str, validation: FieldValidation, bytes: &[u8]) -> Result<(Patch, Vec<String>), Status> {
+    if media == APPLY {
+        let (config, findings) = body::parse_apply(bytes)?;
+        return Ok((Patch::Apply(config), findings));
+    }
+    let validated = validation != FieldValidation::Ignore;
+    let (value, findings) = body::parse_patch(bytes).map_err(|why| unreadable(media, validated, why))?;
+    let patch = match media {
+        JSON => {
+            let plain = String::from_utf8_lossy(bytes).contains(['<', '>', '&', '\u{2028}', '\u{2029}']);
+            Patch::Json(operations(value, validated)?, if plain { Spelling::Plain } else { Spelling::Escaped })
+        }
+        MERGE => Patch::Merge(fields(value, validated)?),
+        _ if value.is_null() => Patch::Strategic(Map::new().into()),
+        _ => Patch::Strategic(value),
+    };
+    Ok((patch, findings))
+}
+
+fn unreadable(media: &str, validated: bool, why: String) -> Status {
+    Status::bad_request(match media {
+        MERGE if !validated => NO_PATCH.to_owned(),
+        JSON | MERGE if validated => format!("error decoding patch: {why}"),
+        _ => why,
+    })
+}
+
+/// What else is wrong with operations that are validated is said when they are carried out.
+fn operations(mut value: Value, validated: bool) -> Result<Value, Status> {
+    let refused = |found: &Value, wanted: &str| {
+        Status::bad_request(format!("json: cannot unmarshal {} into Go value of type jsonpatch.{wanted}", json::kind(found)))
+    };
+    match &mut value {
+        Value::Null => return Ok(Vec::<Value>::new().into()),
+        _ if validated => {}
+        Value::Array(list) => {
+            if let Some(other) = list.iter().find(|operation| !operation.is_object() && !operation.is_null()) {
+                return Err(refused(other, "Operation"));
+            }
+            // A word that is no text is none.
+            for operation in list.iter_mut().filter_map(Value::as_object_mut) {
+                operation.retain(|field, word| word.is_string() || !matches!(field.as_str(), "op" | "path" | "from"));
+            }
+        }
+        other => return Err(refused(other, "Patch")),
+    }
+    Ok(value)
+}
+
+fn fields(value: Value, validated: bool) -> Result<Value, Status> {
+    match value {
+        Value::Null => Err(Status::bad_request(NO_PATCH)),
+        // It is what the object becomes.
+        Value::Array(_) if !validated => {
+            let kind = json::kind(&value);
+            let why = format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go value of type {}",
+                body::TYPE_META
+            );
+            Err(Status::invalid("", "", "", vec![Cause::invalid("patch", &value.to_string().into(), &why)]))
+        }
+        Value::Object(_) => Ok(value),
+        _ if !validated => Err(Status::bad_request(NO_PATCH)),
+        _ => Ok(value),
+    }
+}
