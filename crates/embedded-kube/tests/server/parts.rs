@@ -35,7 +35,7 @@ async fn a_pod_is_bound_once_debugged_and_resized() {
     let kube = start().await;
     let router = kube.router();
     running(&router, "p").await;
-    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}});
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"capacity": {"cpu": "4", "memory": "8Gi", "pods": "10"}}});
     assert_eq!(post(&router, "/api/v1/nodes", &node).await.0, 201);
     let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n2"}});
     let (code, answer) = post(&router, "/api/v1/namespaces/default/bindings", &binding).await;
