@@ -8,7 +8,7 @@ use crate::catalog::Resource;
 use crate::status::Status;
 use crate::strategy;
 use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
-use serde_json::Value;
+use crate::structural::gofmt;
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
@@ -181,24 +181,10 @@ impl Registry {
     }
 }
 
-/// What is a fraction only by its spelling, as `2.0`, is a whole number once a custom object has been written down.
+/// A custom object as it is once it has been written down.
 fn write_down(resource: &Resource, object: &mut Object) {
     if resource.custom.is_some() {
-        object.0.iter_mut().filter(|(key, _)| *key != "metadata").for_each(|(_, value)| make_whole(value));
-    }
-}
-
-fn make_whole(value: &mut Value) {
-    match value {
-        Value::Number(number) if number.is_f64() => {
-            let whole = number.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 1e18);
-            if let Some(whole) = whole {
-                *value = (whole as i64).into();
-            }
-        }
-        Value::Array(list) => list.iter_mut().for_each(make_whole),
-        Value::Object(map) => map.values_mut().for_each(make_whole),
-        _ => {}
+        object.0.iter_mut().filter(|(key, _)| *key != "metadata").for_each(|(_, value)| gofmt::make_whole(value));
     }
 }
 

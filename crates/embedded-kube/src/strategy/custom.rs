@@ -21,7 +21,8 @@ const NOT_CHECKED: &str =
 pub fn read((custom, kind): (&Custom, &str), value: &mut Value, keep_nulls: bool) -> Result<Vec<String>, String> {
     let mut unknown = Vec::new();
     if let Some(metadata) = value.get_mut("metadata") {
-        write_whole_numbers(metadata);
+        // Go writes the metadata out and reads them again.
+        gofmt::make_whole(metadata);
         let mut nothing = serde_json::Map::new();
         if keep_nulls {
             drop_malformed(metadata);
@@ -48,20 +49,6 @@ pub fn read((custom, kind): (&Custom, &str), value: &mut Value, keep_nulls: bool
         shape::fill_in(value, node);
     }
     Ok(unknown)
-}
-
-/// Go writes the metadata out and reads them again, and writes no fraction where there is none.
-fn write_whole_numbers(value: &mut Value) {
-    match value {
-        Value::Number(n) => {
-            if let Some(float) = n.as_f64().filter(|float| n.is_f64() && float.fract() == 0.0 && float.abs() < 1e15) {
-                *value = (float as i64).into();
-            }
-        }
-        Value::Array(list) => list.iter_mut().for_each(write_whole_numbers),
-        Value::Object(map) => map.values_mut().for_each(write_whole_numbers),
-        _ => {}
-    }
 }
 
 /// Server-side apply leaves out fields of metadata that Go cannot read.

@@ -2,42 +2,21 @@
 
 use serde_json::Value;
 use std::fmt::Write;
+pub use tiphys_gocompat::text::quote as quoted;
 
-/// `%q`
-pub fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\u{b}' => out.push_str("\\v"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => push(&mut out, format_args!("\\x{:02x}", c as u32)),
-            c if is_unprintable(c) => {
-                if (c as u32) < 0x10000 {
-                    push(&mut out, format_args!("\\u{:04x}", c as u32));
-                } else {
-                    push(&mut out, format_args!("\\U{:08x}", c as u32));
-                }
+/// What is a fraction only by its spelling, as `2.0`, is a whole number once Go has written it down.
+pub fn make_whole(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 1e18);
+            if let Some(whole) = whole {
+                *value = (whole as i64).into();
             }
-            c => out.push(c),
         }
+        Value::Array(list) => list.iter_mut().for_each(make_whole),
+        Value::Object(map) => map.values_mut().for_each(make_whole),
+        _ => {}
     }
-    out.push('"');
-    out
-}
-
-/// The opposite of `unicode.IsPrint`.
-pub fn is_unprintable(c: char) -> bool {
-    c.is_control()
-        || (c.is_whitespace() && c != ' ')
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{ad}')
 }
 
 fn push(out: &mut String, args: std::fmt::Arguments<'_>) {

@@ -8,9 +8,9 @@ use super::rules::{self, At};
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::registry::Part;
 use crate::status::Cause;
-use crate::structural::gofmt;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
+use tiphys_gocompat::text::is_print;
 
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 const MAX_MANAGER: usize = 128;
@@ -298,7 +298,7 @@ pub fn manager_problems(manager: &At<'_>, causes: &mut Vec<Cause>) {
     if manager.len() > MAX_MANAGER {
         causes.push(manager.too_long(MAX_MANAGER));
     }
-    for (at, c) in manager.text().char_indices().filter(|(_, c)| gofmt::is_unprintable(*c)) {
+    for (at, c) in manager.text().char_indices().filter(|(_, c)| !is_print(*c)) {
         causes.push(manager.invalid(&format!("invalid character U+{:04X} (at position {at})", u32::from(c))));
     }
 }
