@@ -14,7 +14,7 @@ pub mod shape;
 
 pub use builtin::builtin;
 pub use discovery::{KUBERNETES_VERSION, ResourceInfo, Subresource, find_resource, resources};
-pub use shape::{apply_defaults, prune};
+pub use shape::{apply_defaults, prune, prune_tree};
 
 use crate::gvk::Gvk;
 use serde_json::Value;

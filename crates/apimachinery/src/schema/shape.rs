@@ -8,11 +8,41 @@ use serde_json::{Map, Value};
 /// Removes fields that the type does not have. Returns the paths that were removed, such as `spec.colour` or `spec.list[0].x`.
 pub fn prune(value: &mut Value, ty: TypeRef<'_>) -> Vec<String> {
     let mut removed = Vec::new();
-    prune_at(value, ty, "", &mut removed);
+    prune_at(value, ty, &Path::Root, &mut |path| removed.push(path.text(true)));
     removed
 }
 
-fn prune_at(value: &mut Value, ty: TypeRef<'_>, path: &str, removed: &mut Vec<String>) {
+/// The same with paths as Go tells them that does not read JSON, but a tree: without the keys of maps.
+pub fn prune_tree(value: &mut Value, ty: TypeRef<'_>) -> Vec<String> {
+    let mut removed = Vec::new();
+    prune_at(value, ty, &Path::Root, &mut |path| removed.push(path.text(false)));
+    removed
+}
+
+/// Where something is, written down only when somebody asks.
+enum Path<'a> {
+    Root,
+    Field(&'a Path<'a>, &'a str),
+    /// In a map.
+    Key(&'a Path<'a>, &'a str),
+    Item(&'a Path<'a>, usize),
+}
+
+impl Path<'_> {
+    fn text(&self, with_keys: bool) -> String {
+        match self {
+            Self::Root => String::new(),
+            Self::Key(of, _) if !with_keys => of.text(with_keys),
+            Self::Item(of, index) => format!("{}[{index}]", of.text(with_keys)),
+            Self::Field(of, name) | Self::Key(of, name) => match of.text(with_keys) {
+                of if of.is_empty() => (*name).to_owned(),
+                of => format!("{of}.{name}"),
+            },
+        }
+    }
+}
+
+fn prune_at(value: &mut Value, ty: TypeRef<'_>, path: &Path<'_>, removed: &mut impl FnMut(&Path<'_>)) {
     match (value, ty.kind()) {
         (Value::Object(map), TypeKind::Object | TypeKind::Map) => prune_map(map, ty, path, removed),
         (Value::Array(list), TypeKind::List) => {
@@ -21,28 +51,28 @@ fn prune_at(value: &mut Value, ty: TypeRef<'_>, path: &str, removed: &mut Vec<St
                 return;
             }
             for (i, item) in list.iter_mut().enumerate() {
-                prune_at(item, items, &format!("{path}[{i}]"), removed);
+                prune_at(item, items, &Path::Item(path, i), removed);
             }
         }
         _ => {}
     }
 }
 
-fn prune_map(map: &mut Map<String, Value>, ty: TypeRef<'_>, path: &str, removed: &mut Vec<String>) {
-    let unknown: Vec<String> = map.keys().filter(|k| ty.field(k).is_none()).cloned().collect();
-    for key in unknown {
-        map.remove(&key);
-        removed.push(join(path, &key));
-    }
+fn prune_map(map: &mut Map<String, Value>, ty: TypeRef<'_>, path: &Path<'_>, removed: &mut impl FnMut(&Path<'_>)) {
+    map.retain(|key, _| {
+        let known = ty.field(key).is_some();
+        if !known {
+            removed(&Path::Field(path, key));
+        }
+        known
+    });
+    let in_map = ty.kind() == TypeKind::Map;
     for (key, value) in map.iter_mut() {
         if let (Value::Object(_) | Value::Array(_), Some(field)) = (&*value, ty.field(key)) {
-            prune_at(value, field, &join(path, key), removed);
+            let at = if in_map { Path::Key(path, key) } else { Path::Field(path, key) };
+            prune_at(value, field, &at, removed);
         }
     }
-}
-
-fn join(path: &str, key: &str) -> String {
-    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
 /// Fills in defaults of fields that are absent, and of fields that are null but may not be.

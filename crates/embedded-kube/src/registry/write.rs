@@ -195,7 +195,9 @@ impl Registry {
             };
             meta::check_uid(resource, &object, &current.meta.uid, options.dry_run)?;
             let asked = meta::replaces(resource, &object, current.meta.revision)?;
-            let mut old = (*current.object()).clone();
+            // Held to the end of the write, which asks for it again.
+            let kept = current.object();
+            let mut old = Object::clone(&kept);
             self.from_storage(resource, &mut old)?;
             // The handler of Scales says who owns what, and nobody owns where a pod is placed.
             let known = matches!(part, Part::Scale | Part::Binding);
@@ -229,7 +231,9 @@ impl Registry {
                     _ => return Err(status),
                 },
             };
-            let mut old = (*current.object()).clone();
+            // Held to the end of the write, which asks for it again.
+            let kept = current.object();
+            let mut old = Object::clone(&kept);
             self.from_storage(&resource, &mut old)?;
             let (mut new, applied) = match patch {
                 Patch::Apply(config) => (self.apply_to(&resource, Some(&old), config, part, options)?, true),

@@ -78,6 +78,7 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
         let mut value = std::mem::take(object).into_value();
         let unknown = match (&resource.custom, resource.ty()) {
             (Some(custom), _) => custom::read((custom, &resource.kind), &mut value, options.from_tree)?,
+            (None, Some(ty)) if options.from_tree => schema::prune_tree(&mut value, ty),
             (None, Some(ty)) => schema::prune(&mut value, ty),
             (None, None) => Vec::new(),
         };

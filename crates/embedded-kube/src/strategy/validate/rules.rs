@@ -65,13 +65,19 @@ impl<'v> At<'v> {
 
     /// A field; `a.b` goes down two.
     pub fn get(&self, name: &str) -> At<'v> {
-        let mut at = self.clone();
+        let (mut value, mut old) = (self.value, self.old);
         for part in name.split('.') {
-            at.value = at.value.get(part).unwrap_or(&NULL);
-            at.old = at.old.map(|o| o.get(part).unwrap_or(&NULL));
-            at.path = if at.path.is_empty() { part.to_owned() } else { format!("{}.{part}", at.path) };
+            value = value.get(part).unwrap_or(&NULL);
+            old = old.map(|o| o.get(part).unwrap_or(&NULL));
         }
-        at
+        // By hand: there is one for every field of every object that is written.
+        let mut path = String::with_capacity(self.path.len() + 1 + name.len());
+        path.push_str(&self.path);
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(name);
+        At { value, old, path }
     }
 
     /// An element of a map, or a field written in brackets.
