@@ -28,6 +28,8 @@ static KEPT_ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r#"IPAddress\.ne
 /// A node port in a Table's cell, and in a refusal.
 static SHOWN_PORTS: LazyLock<[Regex; 2]> =
     LazyLock::new(|| [pattern(r"(:)(\d{5})(/(?:TCP|UDP|SCTP))"), pattern(r#"(odePort(?:: Duplicate value: |\\*":))(\d{5})(\b)"#)]);
+/// The revision of an object that is quoted whole, of which no answer may have told it.
+static QUOTED_REVISION: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(\\"resourceVersion\\":\\")(\d+)"#));
 static TWICE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(Duplicate value: |duplicate nodePort: \{[A-Z]+ )(\d{5})(\}?)$"));
 
 fn pattern(text: &str) -> Regex {
@@ -338,6 +340,11 @@ impl Seen<'_> {
         if !lower.contains("resource version") && !lower.contains("resourceversion") {
             return out.into_owned();
         }
+        let never_told = |c: &Captures<'_>| {
+            let known = self.revisions.contains_key(&c[2]) || self.sent.contains(&c[2]);
+            if known { c[0].to_owned() } else { format!("{}{{rv}}", &c[1]) }
+        };
+        let out = QUOTED_REVISION.replace_all(&out, never_told);
         let of_a_list = ["too large", "too old", "in the precondition"].iter().any(|words| lower.contains(words));
         let number = |c: &Captures<'_>| match self.revisions.get(&c[0]) {
             Some(place) => place.clone(),
