@@ -1,5 +1,8 @@
 //! Clusters that Secrets describe, on an embedded API server that is its own destination: when a connection is kept, and when it is made anew.
 
+mod common;
+
+use common::{DEFINITIONS, definitions};
 use http::Method;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -10,7 +13,6 @@ use tiphys_cluster::{
 };
 use tiphys_embedded_kube::{EmbeddedKube, Options};
 use tiphys_engine::spec::Destination;
-use tiphys_gocompat::yaml;
 use tokio::{
     net::TcpListener,
     time::{Instant, sleep, timeout},
@@ -19,8 +21,6 @@ use tokio::{
 const TOKEN: &str = "a-token-of-the-test";
 const SECRETS: &str = "/api/v1/namespaces/argocd/secrets";
 const PATIENCE: Duration = Duration::from_secs(30);
-const CRDS: [&str; 2] =
-    [include_str!("../../../deploy/crds/application-crd.yaml"), include_str!("../../../deploy/crds/appproject-crd.yaml")];
 
 struct Ground {
     _kube: EmbeddedKube,
@@ -36,9 +36,8 @@ impl Ground {
         let server = format!("https://127.0.0.1:{}", listener.local_addr().expect("bound").port());
         kube.serve(listener);
         let own = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc").await.expect("it answers");
-        for text in CRDS {
-            let crd = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins).expect("our own file");
-            create(&own, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).await;
+        for crd in definitions() {
+            create(&own, DEFINITIONS, &crd).await;
         }
         create(&own, "/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})).await;
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "labels": {"app.kubernetes.io/part-of": "argocd"}}});

@@ -1,5 +1,8 @@
 //! Objects that one watch in this process hears of are not watched a second time, on an embedded API server.
 
+mod common;
+
+use common::{DEFINITIONS, definitions};
 use http::Request;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -13,15 +16,12 @@ use tiphys_cluster::{
     request::{Call, JSON, MERGE_PATCH},
 };
 use tiphys_embedded_kube::{EmbeddedKube, Options};
-use tiphys_gocompat::yaml;
 use tokio::time::{Instant, sleep};
 use tower::Service;
 
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 const MAPS: &str = "/api/v1/namespaces/argocd/configmaps";
 const PATIENCE: Duration = Duration::from_secs(30);
-const CRDS: [&str; 2] =
-    [include_str!("../../../deploy/crds/application-crd.yaml"), include_str!("../../../deploy/crds/appproject-crd.yaml")];
 
 /// A server, a connection to it, and the watches that were asked for.
 struct Ground {
@@ -45,9 +45,8 @@ impl Ground {
         });
         let own = Cluster::connect_in_process(service, "https://kubernetes.default.svc").await.expect("it answers");
         let ground = Self { _kube: kube, own, watches };
-        for text in CRDS {
-            let crd = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins).expect("our own file");
-            ground.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).await;
+        for crd in definitions() {
+            ground.create(DEFINITIONS, &crd).await;
         }
         for name in ["argocd", "team"] {
             ground.create("/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;

@@ -200,9 +200,11 @@ pub fn read_object(kind: &str, headers: &HeaderMap, bytes: &[u8]) -> Result<(Obj
     read_typed(headers, bytes)?.map(|(map, findings)| (Object(map), findings)).map_err(refuse)
 }
 
+/// What was read, and what its decoder noticed.
+type Found = (Map<String, Value>, Vec<String>);
+
 /// A body that says what it is; the inner error is why it cannot be read.
-#[allow(clippy::type_complexity)]
-pub fn read_typed(headers: &HeaderMap, bytes: &[u8]) -> Result<Result<(Map<String, Value>, Vec<String>), String>, Status> {
+pub fn read_typed(headers: &HeaderMap, bytes: &[u8]) -> Result<Result<Found, String>, Status> {
     let no_kind = |error: String| format!("couldn't get version/kind; json parse error: {error}");
     let read = match media_type(headers).as_str() {
         "" | "application/json" | "*/*" => json(bytes).map_err(no_kind),
