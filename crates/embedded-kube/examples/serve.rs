@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use tiphys_embedded_kube::{Data, EmbeddedKube, Options};
 use tokio::net::TcpListener;
 
+/// As the product's, so that what is measured here holds there.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn argument(name: &str) -> Option<String> {
     std::env::args().skip_while(|a| a != name).nth(1)
 }

@@ -103,10 +103,10 @@ impl Drop for Server {
 }
 
 pub fn run(root: &Path, args: &KubeArgs) -> anyhow::Result<()> {
-    let program = args.program.clone().unwrap_or_else(|| root.join("target/release/examples/serve"));
+    let program = args.program.clone().unwrap_or_else(|| root.join("target/dist/examples/serve"));
     ensure!(
         program.exists(),
-        "{} is missing; build it with `cargo build --release -p tiphys-embedded-kube --example serve`, or name another with --program",
+        "{} is missing; build it with `cargo build --profile dist --workspace --example serve`, or name another with --program",
         program.display()
     );
     let (mut real, mut embedded) = (Vec::new(), Vec::new());
