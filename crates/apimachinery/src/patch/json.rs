@@ -14,6 +14,13 @@ pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
 /// Applies a list of operations to a document. Nothing is changed when one of them fails.
 pub fn apply(doc: &Value, patch: &Value) -> Result<Value, PatchError> {
+    let mut result = doc.clone();
+    apply_in_place(&mut result, patch)?;
+    Ok(result)
+}
+
+/// The same for a document that nobody needs if an operation fails.
+pub fn apply_in_place(doc: &mut Value, patch: &Value) -> Result<(), PatchError> {
     let Value::Array(operations) = patch else {
         return Err(PatchError::Invalid(format!("json: cannot unmarshal {} into Go value of type jsonpatch.Patch", kind(patch))));
     };
@@ -23,12 +30,11 @@ pub fn apply(doc: &Value, patch: &Value) -> Result<Value, PatchError> {
     if operations.len() > MAX_OPERATIONS {
         return Err(PatchError::TooManyOperations { limit: MAX_OPERATIONS, got: operations.len() });
     }
-    let mut result = doc.clone();
     let mut copied = 0;
     for (index, operation) in operations.iter().enumerate() {
-        carry_out(&mut result, operation, &mut copied).map_err(|reason| PatchError::Operation { index, reason })?;
+        carry_out(doc, operation, &mut copied).map_err(|reason| PatchError::Operation { index, reason })?;
     }
-    Ok(result)
+    Ok(())
 }
 
 fn carry_out(doc: &mut Value, operation: &Value, copied: &mut usize) -> Result<(), String> {

@@ -5,6 +5,7 @@
 pub mod builtin;
 pub mod crd;
 
+use crate::gotypes;
 use crate::registry::Stored;
 use crd::Custom;
 use std::collections::{BTreeMap, HashMap};
@@ -120,6 +121,11 @@ impl Resource {
             Some(custom) => custom.schema.as_ref().and_then(|s| s.root()),
             None => self.builtin_type(),
         }
+    }
+
+    /// The struct of a built-in kind.
+    pub fn go_type(&self) -> Option<&'static gotypes::Struct> {
+        if self.custom.is_some() { None } else { gotypes::of_kind(&self.group, &self.version, &self.kind) }
     }
 
     /// The type of a built-in kind.

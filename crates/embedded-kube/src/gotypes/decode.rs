@@ -121,8 +121,8 @@ fn message(bytes: &[u8], of: &'static Struct, depth: usize) -> Result<Map<String
 
 fn put(map: &mut Map<String, Value>, field: &Field, wire: &Wire<'_>, depth: usize) -> Result<(), DecodeError> {
     match &field.ty {
-        Type::Message(name) if field.inline => {
-            if let (Wire::Bytes(bytes), Some(inner)) = (wire, find(name)) {
+        Type::Message(inner) if field.inline => {
+            if let (Wire::Bytes(bytes), Some(inner)) = (wire, inner.find()) {
                 map.extend(message(bytes, inner, depth + 1)?);
             }
         }
@@ -178,7 +178,7 @@ fn value(ty: &Type, wire: &Wire<'_>, depth: usize) -> Result<Value, DecodeError>
             let inner = first_bytes(b)?;
             serde_json::from_slice(inner).unwrap_or(Value::Null)
         }
-        (Type::Message(name), Wire::Bytes(b)) => match find(name) {
+        (Type::Message(inner), Wire::Bytes(b)) => match inner.find() {
             Some(inner) => Value::Object(message(b, inner, depth + 1)?),
             None => Value::Null,
         },

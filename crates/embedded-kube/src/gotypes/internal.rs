@@ -53,10 +53,12 @@ fn fields(value: &Value, of: &'static Struct) -> Vec<String> {
     let mut parts = Vec::new();
     for field in in_order(of) {
         let held = value.get(field.name).unwrap_or(&Value::Null);
-        match field.ty {
+        match &field.ty {
             // Embedded structs show their fields as if they were of the outer one.
-            Type::Message(name) if field.inline => parts.extend(find(name).map(|inner| fields(value, inner)).unwrap_or_default()),
-            Type::Message(name @ "meta/v1.ObjectMeta") => parts.extend(find(name).map(|inner| fields(held, inner)).unwrap_or_default()),
+            Type::Message(message) if field.inline => parts.extend(message.find().map(|inner| fields(value, inner)).unwrap_or_default()),
+            Type::Message(message) if message.name == "meta/v1.ObjectMeta" => {
+                parts.extend(message.find().map(|inner| fields(held, inner)).unwrap_or_default())
+            }
             _ => {
                 let name = names::name(of.name, field.name).map_or_else(|| go_name(field.name), str::to_owned);
                 parts.push(format!("\"{name}\":{}", typed(held, &field.ty, field.pointer && !names::is_plain(of.name))));
@@ -76,7 +78,7 @@ fn in_order(of: &'static Struct) -> Vec<&'static Field> {
 fn typed(value: &Value, ty: &Type, pointer: bool) -> String {
     match ty {
         _ if pointer && value.is_null() => "null".to_owned(),
-        Type::Message(name) => find(name).map_or_else(|| value.to_string(), |of| structure(value, of)),
+        Type::Message(message) => message.find().map_or_else(|| value.to_string(), |of| structure(value, of)),
         Type::List(item) => list(value, |v| typed(v, item, false)),
         Type::Map(item) => match value.as_object() {
             Some(map) => {

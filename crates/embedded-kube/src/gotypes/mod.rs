@@ -18,14 +18,14 @@ pub use diff::diff;
 #[allow(unused_imports, reason = "for the checks of kinds")]
 pub use internal::internal;
 use normalize::omitted;
-pub use normalize::{drop_empty, drop_zero, forget_empty, normalize, read_into, share_equal, zero};
+pub use normalize::{drop_empty, drop_zero, forget_empty, may_share, normalize, read_into, share_equal, zero};
 pub use read::{WrongType, cut_numbers};
 pub use syntax::syntax_error;
 pub use text::{AsWritten, text_of};
 pub use time::read_time;
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 use tiphys_apimachinery::Gvk;
 
 const TABLE: &str = include_str!("table.txt");
@@ -76,9 +76,31 @@ pub enum Type {
     SchemaOrBool,
     /// One of a schema's `dependencies`.
     SchemaOrTexts,
-    Message(&'static str),
+    Message(Message),
     List(Box<Type>),
     Map(Box<Type>),
+}
+
+/// The name of a struct, and the struct once somebody has asked for it.
+#[derive(Debug)]
+pub struct Message {
+    pub name: &'static str,
+    found: OnceLock<Option<&'static Struct>>,
+}
+
+impl Message {
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, found: OnceLock::new() }
+    }
+
+    /// Without the package.
+    pub fn short(&self) -> &'static str {
+        self.name.split('.').next_back().unwrap_or(self.name)
+    }
+
+    pub fn find(&self) -> Option<&'static Struct> {
+        *self.found.get_or_init(|| find(self.name))
+    }
 }
 
 impl Type {
@@ -105,7 +127,7 @@ impl Type {
             "J" => Self::SchemaOrList,
             "K" => Self::SchemaOrBool,
             "P" => Self::SchemaOrTexts,
-            message => Self::Message(message),
+            message => Self::Message(Message::new(message)),
         }
     }
 }
@@ -146,9 +168,21 @@ pub fn find(name: &str) -> Option<&'static Struct> {
 
 /// The struct of a built-in kind.
 pub fn of(gvk: &Gvk) -> Option<&'static Struct> {
-    let folder = if gvk.group.is_empty() { "core" } else { gvk.group.split('.').next().unwrap_or("") };
-    let builtin = gvk.group.is_empty() || !gvk.group.contains('.') || gvk.group.ends_with(".k8s.io");
-    find(&format!("{folder}/{}.{}", gvk.version, gvk.kind)).filter(|_| builtin)
+    of_kind(&gvk.group, &gvk.version, &gvk.kind)
+}
+
+/// The same by group, version and kind.
+pub fn of_kind(group: &str, version: &str, kind: &str) -> Option<&'static Struct> {
+    type Kinds = HashMap<(&'static str, &'static str, &'static str), &'static Struct>;
+    static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
+        let parts = |name: &'static str| name.split_once('/').and_then(|(folder, rest)| Some((folder, rest.split_once('.')?)));
+        table().iter().filter_map(|(name, of)| parts(name).map(|(folder, (version, kind))| ((folder, version, kind), of))).collect()
+    });
+    let folder = if group.is_empty() { "core" } else { group.split('.').next().unwrap_or("") };
+    let builtin = group.is_empty() || !group.contains('.') || group.ends_with(".k8s.io");
+    // Borrowed for no longer than the question.
+    let kinds: &HashMap<(&str, &str, &str), &'static Struct> = &KINDS;
+    kinds.get(&(folder, version, kind)).copied().filter(|_| builtin)
 }
 
 #[cfg(test)]
@@ -159,7 +193,7 @@ mod tests {
     fn every_message_that_is_named_is_there() {
         fn check(ty: &Type) {
             match ty {
-                Type::Message(name) => assert!(find(name).is_some(), "{name} is missing"),
+                Type::Message(message) => assert!(message.find().is_some(), "{} is missing", message.name),
                 Type::List(item) | Type::Map(item) => check(item),
                 _ => {}
             }

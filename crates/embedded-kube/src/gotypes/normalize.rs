@@ -2,7 +2,7 @@
 //! maps that were given without anything in them, as Go does in memory, and [`normalize`], which drops them, as Go does in writing.
 
 use super::read::{WrongType, read};
-use super::{Field, Struct, Type, find};
+use super::{Field, Struct, Type};
 use serde_json::{Map, Value};
 use tiphys_apimachinery::quantity::Quantity;
 
@@ -34,8 +34,8 @@ pub fn drop_zero(map: &mut Map<String, Value>, of: &'static Struct) {
 /// anything in them where `to` has nothing.
 pub fn share_equal(from: &Map<String, Value>, to: &mut Map<String, Value>, of: &'static Struct) {
     for field in &of.fields {
-        if let (Type::Message(name), true) = (&field.ty, field.inline) {
-            find(name).into_iter().for_each(|inner| share_equal(from, to, inner));
+        if let (Type::Message(message), true) = (&field.ty, field.inline) {
+            message.find().into_iter().for_each(|inner| share_equal(from, to, inner));
             continue;
         }
         let Some(value) = from.get(field.name) else { continue };
@@ -48,10 +48,27 @@ pub fn share_equal(from: &Map<String, Value>, to: &mut Map<String, Value>, of: &
     }
 }
 
+/// Whether [`share_equal`] might have something to do.
+pub fn may_share(from: &Map<String, Value>, to: &Map<String, Value>) -> bool {
+    from.iter().any(|(key, value)| key != "managedFields" && may_share_part(value, to.get(key)))
+}
+
+fn may_share_part(from: &Value, to: Option<&Value>) -> bool {
+    let is_amount = |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || "+-. ".contains(c));
+    match (from, to) {
+        (Value::Object(from), Some(Value::Object(to))) => may_share(from, to),
+        (Value::Array(from), Some(Value::Array(to))) => from.iter().zip(to).any(|(from, to)| may_share_part(from, Some(to))),
+        (Value::String(from), Some(Value::String(to))) => from != to && is_amount(from),
+        (Value::Object(from), None | Some(Value::Null)) => from.is_empty(),
+        (Value::Array(from), None | Some(Value::Null)) => from.is_empty(),
+        _ => false,
+    }
+}
+
 fn share_equal_parts(from: &Value, to: &mut Value, ty: &Type) {
     match (ty, from, to) {
-        (Type::Message(name), Value::Object(from), Value::Object(to)) => {
-            find(name).into_iter().for_each(|inner| share_equal(from, to, inner))
+        (Type::Message(message), Value::Object(from), Value::Object(to)) => {
+            message.find().into_iter().for_each(|inner| share_equal(from, to, inner))
         }
         (Type::List(item), Value::Array(from), Value::Array(to)) => {
             from.iter().zip(to).for_each(|(from, to)| share_equal_parts(from, to, item));
@@ -76,8 +93,8 @@ fn walk(map: &mut Map<String, Value>, of: &'static Struct, keep_empty: bool) {
     for field in &of.fields {
         if field.inline {
             // An inlined pointer adds nothing of its own; inlined structs of this API hold only optional fields or need all.
-            if let Type::Message(name) = field.ty
-                && let Some(inner) = find(name)
+            if let Type::Message(message) = &field.ty
+                && let Some(inner) = message.find()
             {
                 walk(map, inner, keep_empty);
             }
@@ -100,8 +117,8 @@ fn walk(map: &mut Map<String, Value>, of: &'static Struct, keep_empty: bool) {
 
 fn walk_parts(value: &mut Value, ty: &Type, keep_empty: bool) {
     match (ty, value) {
-        (Type::Message(name), Value::Object(map)) => {
-            if let Some(inner) = find(name) {
+        (Type::Message(message), Value::Object(map)) => {
+            if let Some(inner) = message.find() {
                 walk(map, inner, keep_empty);
             }
         }
@@ -115,7 +132,7 @@ fn walk_parts(value: &mut Value, ty: &Type, keep_empty: bool) {
 pub fn forget_empty(map: &mut Map<String, Value>, of: &'static Struct) {
     for field in &of.fields {
         match (&field.ty, field.inline) {
-            (Type::Message(name), true) => drop(find(name).map(|inner| forget_empty(map, inner))),
+            (Type::Message(message), true) => drop(message.find().map(|inner| forget_empty(map, inner))),
             _ => {
                 if let Some(value) = map.get_mut(field.name) {
                     forget_empty_parts(value, &field.ty);
@@ -130,7 +147,7 @@ pub fn forget_empty(map: &mut Map<String, Value>, of: &'static Struct) {
 
 fn forget_empty_parts(value: &mut Value, ty: &Type) {
     match (ty, value) {
-        (Type::Message(name), Value::Object(map)) => drop(find(name).map(|inner| forget_empty(map, inner))),
+        (Type::Message(message), Value::Object(map)) => drop(message.find().map(|inner| forget_empty(map, inner))),
         (Type::List(item), Value::Array(list)) => list.iter_mut().for_each(|element| forget_empty_parts(element, item)),
         (Type::Map(item), Value::Object(map)) => map.values_mut().for_each(|element| forget_empty_parts(element, item)),
         _ => {}
@@ -181,9 +198,9 @@ fn written_anyway(field: &Field) -> Option<Value> {
     }
     // Structs are never "empty" to Go, whatever they look like in JSON.
     match &field.ty {
-        Type::Message(name) => {
+        Type::Message(message) => {
             let mut map = Map::new();
-            if let Some(inner) = find(name) {
+            if let Some(inner) = message.find() {
                 walk(&mut map, inner, false);
             }
             return Some(Value::Object(map));
@@ -208,10 +225,10 @@ pub fn zero(of: &'static Struct) -> Map<String, Value> {
     let mut map = Map::new();
     for field in &of.fields {
         match &field.ty {
-            Type::Message(name) if field.inline => map.extend(find(name).map(zero).unwrap_or_default()),
+            Type::Message(message) if field.inline => map.extend(message.find().map(zero).unwrap_or_default()),
             _ if field.pointer && field.omit_empty || field.omit_zero => {}
-            Type::Message(name) if !field.pointer => {
-                map.insert(field.name.to_owned(), find(name).map(zero).unwrap_or_default().into());
+            Type::Message(message) if !field.pointer => {
+                map.insert(field.name.to_owned(), message.find().map(zero).unwrap_or_default().into());
             }
             Type::Time | Type::MicroTime | Type::Raw if !field.pointer => {
                 map.insert(field.name.to_owned(), Value::Null);

@@ -1,9 +1,11 @@
 //! An object read as Go's JSON decoder reads it: field by field as they stand, the first misfit reported. Main function: [`read`].
 
-use super::{Field, SCHEMA, Struct, Type, find, time};
+use super::{Field, Message, SCHEMA, Struct, Type, time};
 use base64::engine::general_purpose::{GeneralPurpose, PAD, STANDARD};
 use base64::{Engine, alphabet};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::fmt;
 use tiphys_apimachinery::quantity::{self, Quantity};
 use tiphys_gocompat::json;
 
@@ -44,7 +46,7 @@ impl WrongType {
 /// that in the first field of the struct.
 pub fn read(map: &mut Map<String, Value>, of: &'static Struct, tree: bool) -> Result<(), WrongType> {
     let mut reader = Reader { misfit: None, tree };
-    reader.object(map, of, "")?;
+    reader.object(map, of, Path::default())?;
     reader.misfit.map_or(Ok(()), Err)
 }
 
@@ -59,7 +61,7 @@ pub fn cut_numbers(map: &mut Map<String, Value>, of: &'static Struct) {
 
 fn cut_numbers_in(value: &mut Value, ty: &Type) {
     match (ty, &mut *value) {
-        (Type::Message(name), Value::Object(map)) => drop(find(name).map(|inner| cut_numbers(map, inner))),
+        (Type::Message(message), Value::Object(map)) => drop(message.find().map(|inner| cut_numbers(map, inner))),
         (Type::List(item), Value::Array(list)) => list.iter_mut().for_each(|element| cut_numbers_in(element, item)),
         (Type::Map(item), Value::Object(map)) => map.values_mut().for_each(|element| cut_numbers_in(element, item)),
         (Type::Int32, Value::Number(n)) => {
@@ -79,10 +81,34 @@ struct Reader {
     tree: bool,
 }
 
+/// The last step to a value and those before it, which are only put together for a message.
+#[derive(Clone, Copy, Default)]
+struct Path<'a> {
+    before: Option<&'a Path<'a>>,
+    step: &'a str,
+}
+
+impl<'a> Path<'a> {
+    fn below(&'a self, step: &'a str) -> Self {
+        Self { before: (!self.is_empty()).then_some(self), step }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.step.is_empty()
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.before.map_or(Ok(()), |before| write!(f, "{before}."))?;
+        f.write_str(self.step)
+    }
+}
+
 /// Where a value is: its path, the struct around it, and its type's name if that is a special one.
 #[derive(Clone, Copy)]
 struct Place<'a> {
-    path: &'a str,
+    path: Path<'a>,
     of: &'static Struct,
     go: Option<&'a str>,
 }
@@ -97,30 +123,27 @@ impl Place<'_> {
 }
 
 impl Reader {
-    fn object(&mut self, map: &mut Map<String, Value>, of: &'static Struct, path: &str) -> Result<(), WrongType> {
+    fn object(&mut self, map: &mut Map<String, Value>, of: &'static Struct, path: Path<'_>) -> Result<(), WrongType> {
         if self.tree {
             return self.fields(map, of, path);
         }
         for (key, value) in map.iter_mut().filter(|(_, value)| !value.is_null()) {
-            if let Some((field, below)) = field(of, key) {
-                let path = if path.is_empty() { below } else { format!("{path}.{below}") };
-                self.value(value, &field.ty, Place { path: &path, of, go: field.go })?;
+            if let Some((field, step)) = field(of, key) {
+                self.value(value, &field.ty, Place { path: path.below(&step), of, go: field.go })?;
             }
         }
         Ok(())
     }
 
     /// The fields in their order.
-    fn fields(&mut self, map: &mut Map<String, Value>, of: &'static Struct, path: &str) -> Result<(), WrongType> {
-        let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    fn fields(&mut self, map: &mut Map<String, Value>, of: &'static Struct, path: Path<'_>) -> Result<(), WrongType> {
         for field in &of.fields {
             match (&field.ty, map.get_mut(field.name)) {
-                (Type::Message(inner), _) if field.inline => {
-                    let short = inner.split('.').next_back().unwrap_or(inner);
-                    find(inner).map_or(Ok(()), |inner| self.fields(map, inner, &below(short)))?;
+                (Type::Message(message), _) if field.inline => {
+                    message.find().map_or(Ok(()), |inner| self.fields(map, inner, path.below(message.short())))?;
                 }
                 (ty, Some(value)) if !value.is_null() => {
-                    self.value(value, ty, Place { path: &below(field.name), of, go: field.go })?;
+                    self.value(value, ty, Place { path: path.below(field.name), of, go: field.go })?;
                 }
                 _ => {}
             }
@@ -130,12 +153,14 @@ impl Reader {
 
     fn value(&mut self, value: &mut Value, ty: &Type, at: Place<'_>) -> Result<(), WrongType> {
         match (ty, &mut *value) {
-            (Type::Message(name), Value::Object(map)) => return find(name).map_or(Ok(()), |inner| self.object(map, inner, at.path)),
+            (Type::Message(message), Value::Object(map)) => return message.find().map_or(Ok(()), |inner| self.object(map, inner, at.path)),
             (Type::SchemaOrList | Type::SchemaOrBool | Type::SchemaOrTexts, Value::Object(_)) => {
-                return self.apart(value, &Type::Message(SCHEMA), at);
+                return self.apart(value, &Type::Message(Message::new(SCHEMA)), at);
             }
             (Type::List(item), Value::Array(list)) => return self.elements(list.iter_mut(), item, at.element()),
-            (Type::SchemaOrList, Value::Array(_)) => return self.apart(value, &Type::List(Box::new(Type::Message(SCHEMA))), at),
+            (Type::SchemaOrList, Value::Array(_)) => {
+                return self.apart(value, &Type::List(Box::new(Type::Message(Message::new(SCHEMA)))), at);
+            }
             (Type::SchemaOrTexts, Value::Array(_)) => return self.apart(value, &Type::List(Box::new(Type::String)), at),
             (Type::SchemaOrList | Type::SchemaOrTexts, _) => *value = Value::Null,
             (Type::SchemaOrBool, Value::Bool(_)) => {}
@@ -191,7 +216,7 @@ impl Reader {
     /// What reads itself: as a text, also where a tree is converted, and its misfits end the reading.
     fn apart(&self, value: &mut Value, ty: &Type, at: Place<'_>) -> Result<(), WrongType> {
         let mut inner = Self::default();
-        let at = if self.tree { Place { path: "", ..at } } else { at };
+        let at = if self.tree { Place { path: Path::default(), ..at } } else { at };
         let outcome = inner.value(value, ty, at);
         let misfit = outcome.err().or(inner.misfit);
         misfit.map_or(Ok(()), |misfit| Err(if self.tree { WrongType::Own(misfit.to_string()) } else { misfit }))
@@ -234,16 +259,16 @@ fn no_schema() -> WrongType {
 }
 
 /// The field of that name, and its path: Go names the structs that it is inlined from.
-fn field(of: &'static Struct, name: &str) -> Option<(&'static Field, String)> {
+fn field(of: &'static Struct, name: &str) -> Option<(&'static Field, Cow<'static, str>)> {
     let own = of.fields.iter().find(|f| !f.inline && f.name == name);
     let inlined = || {
         of.fields.iter().filter(|f| f.inline).find_map(|f| {
-            let Type::Message(inner) = f.ty else { return None };
-            let (found, path) = field(find(inner)?, name)?;
-            Some((found, format!("{}.{path}", inner.split('.').next_back().unwrap_or(inner))))
+            let Type::Message(message) = &f.ty else { return None };
+            let (found, path) = field(message.find()?, name)?;
+            Some((found, format!("{}.{path}", message.short()).into()))
         })
     };
-    own.map(|f| (f, name.to_owned())).or_else(inlined)
+    own.map(|f| (f, f.name.into())).or_else(inlined)
 }
 
 fn word(value: &Value, wanted: &Type) -> String {
@@ -267,7 +292,7 @@ fn go_name(ty: &Type) -> String {
         // Go names types by package and type: `v1.PodSpec`.
         // Texts of JSON are lists of them only in schemas.
         Type::Raw => "v1.JSON".into(),
-        Type::Message(name) => name.split('/').next_back().unwrap_or(name).to_owned(),
+        Type::Message(message) => message.name.split('/').next_back().unwrap_or(message.name).to_owned(),
         _ => "string".into(),
     }
 }

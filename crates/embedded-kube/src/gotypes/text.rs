@@ -3,7 +3,7 @@
 //! The real server patches the text of an object. What the patch looks into is written anew then, in order of the keys; everything
 //! else stays as it was written, wherever it is moved to.
 
-use super::{Struct, Type, find};
+use super::{Message, Struct, Type, find};
 use crate::structural::gofmt;
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ pub struct AsWritten(Value);
 impl AsWritten {
     pub fn new(object: &Map<String, Value>, of: &'static Struct) -> Self {
         let mut value = Value::Object(object.clone());
-        mark(&mut value, &Type::Message(of.name));
+        mark(&mut value, &Type::Message(Message::new(of.name)));
         Self(value)
     }
 
@@ -79,10 +79,10 @@ pub fn text_of(object: &Map<String, Value>, of: &'static Struct) -> String {
 
 fn mark(value: &mut Value, ty: &Type) {
     match (value, ty) {
-        (Value::Object(map), Type::Message(name)) => {
-            if let Some(of) = find(name) {
+        (Value::Object(map), Type::Message(message)) => {
+            if let Some(of) = message.find() {
                 mark_fields(map, of);
-                map.insert(STRUCT.to_owned(), (*name).into());
+                map.insert(STRUCT.to_owned(), message.name.into());
             }
         }
         (Value::Array(list), Type::List(item)) => list.iter_mut().for_each(|v| mark(v, item)),
@@ -94,7 +94,7 @@ fn mark(value: &mut Value, ty: &Type) {
 fn mark_fields(map: &mut Map<String, Value>, of: &'static Struct) {
     for field in &of.fields {
         match &field.ty {
-            Type::Message(name) if field.inline => find(name).into_iter().for_each(|inner| mark_fields(map, inner)),
+            Type::Message(message) if field.inline => message.find().into_iter().for_each(|inner| mark_fields(map, inner)),
             ty => map.get_mut(field.name).into_iter().for_each(|value| mark(value, ty)),
         }
     }
@@ -145,7 +145,7 @@ fn text(value: &Value) -> String {
 
 fn field_names(of: &'static Struct) -> Vec<&'static str> {
     let own = |field: &'static super::Field| match &field.ty {
-        Type::Message(name) if field.inline => find(name).map(field_names).unwrap_or_default(),
+        Type::Message(message) if field.inline => message.find().map(field_names).unwrap_or_default(),
         _ => vec![field.name],
     };
     of.fields.iter().flat_map(own).collect()

@@ -94,14 +94,12 @@ pub fn objects(resource: &Resource, meta: &Value, items: &[Arc<Stored>]) -> Resp
 
 /// An object without its type, which the items of a typed list do not repeat.
 fn untyped(bytes: &[u8], out: &mut BytesMut) {
-    let (mut depth, mut in_string, mut start, mut first) = (0_u32, false, 1, true);
+    let (mut depth, mut start, mut first) = (0_u32, 1, true);
     let mut at = 0;
     out.put_u8(b'{');
     while at < bytes.len() {
         match bytes[at] {
-            b'\\' if in_string => at += 1,
-            b'"' => in_string = !in_string,
-            _ if in_string => {}
+            b'"' => at = end_of_string(bytes, at + 1),
             b'{' | b'[' => depth += 1,
             end @ (b'}' | b']' | b',') => {
                 if depth == 1 {
@@ -121,6 +119,17 @@ fn untyped(bytes: &[u8], out: &mut BytesMut) {
         at += 1;
     }
     out.put_u8(b'}');
+}
+
+/// Where the string ends whose text begins at `at`.
+fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        if bytes[at + found] == b'"' {
+            return at + found;
+        }
+        at += found + 2;
+    }
+    bytes.len()
 }
 
 pub fn page(call: &Call<'_>, filter: &Filter) -> Result<Page, Status> {

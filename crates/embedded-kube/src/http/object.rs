@@ -113,7 +113,7 @@ pub fn blank(resource: &Resource, metadata: Value) -> Object {
     object.0.insert("apiVersion".into(), resource.api_version().into());
     object.0.insert("kind".into(), resource.kind.clone().into());
     object.0.insert("metadata".into(), metadata);
-    if let Some(of) = gotypes::of(&resource.gvk()).filter(|_| resource.custom.is_none()) {
+    if let Some(of) = resource.go_type() {
         gotypes::normalize(&mut object.0, of).expect("metadata of ours is of the right types");
     }
     // Internally their number is never absent.

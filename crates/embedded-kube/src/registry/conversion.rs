@@ -39,6 +39,16 @@ impl Registry {
         })
     }
 
+    /// A stored object in the resource's version: itself where it is of that.
+    pub fn served(&self, resource: &Resource, stored: &Arc<Object>) -> Result<Arc<Object>, Status> {
+        if webhook(resource).is_none() && !convert::is_older(resource) && stored.api_version() == resource.api_version() {
+            return Ok(stored.clone());
+        }
+        let mut object = Object::clone(stored);
+        self.from_storage(resource, &mut object)?;
+        Ok(Arc::new(object))
+    }
+
     /// Makes a stored object one of the resource's version.
     pub fn from_storage(&self, resource: &Resource, object: &mut Object) -> Result<(), Status> {
         if webhook(resource).is_none() {

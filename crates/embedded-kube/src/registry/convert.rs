@@ -42,7 +42,7 @@ pub fn as_stored(resource: &Resource, object: &mut Object) -> Option<Object> {
     // Definitions are kept as JSON, all else that is built in as protobuf.
     if resource.custom.is_none()
         && resource.table != CRD_TABLE
-        && let Some(of) = gotypes::of(&object.gvk())
+        && let Some(of) = gotypes::of_kind(&resource.storage_group, &resource.storage_version, &resource.kind)
     {
         gotypes::forget_empty(&mut object.0, of);
     }
@@ -51,7 +51,7 @@ pub fn as_stored(resource: &Resource, object: &mut Object) -> Option<Object> {
 
 /// An object with nothing in it, as Go writes that of a built-in kind.
 pub fn hollow(resource: &Resource) -> Object {
-    let of = gotypes::of(&resource.gvk()).filter(|_| resource.custom.is_none());
+    let of = resource.go_type();
     let mut object = Object(of.map(gotypes::zero).unwrap_or_default());
     object.0.insert("apiVersion".into(), resource.api_version().into());
     object.0.insert("kind".into(), resource.kind.clone().into());

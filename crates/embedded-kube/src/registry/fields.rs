@@ -10,6 +10,7 @@ use crate::gotypes;
 use crate::status::{Cause, Status};
 use crate::strategy;
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 use std::sync::Arc;
 use tiphys_apimachinery::patch::apply::{self, ApplyError, ApplyOptions, Conflict, Versions};
 use tiphys_apimachinery::schema::{ListType, TypeRef};
@@ -93,7 +94,7 @@ impl Versions for Served<'_> {
     }
 
     fn nothing(&self) -> Map<String, Value> {
-        let of = gotypes::of(&self.resource.gvk()).filter(|_| self.resource.custom.is_none());
+        let of = self.resource.go_type();
         of.map(gotypes::zero).unwrap_or_default()
     }
 }
@@ -216,8 +217,9 @@ pub fn may_change_managers(resource: &Resource, object: &Object) -> bool {
 /// A built-in object as Go compares it with what it was, if that is not what Go writes: lists that are owned as a whole are compared to
 /// the letter, so that a list or map in them counts although there is nothing in it.
 pub fn as_compared(resource: &Resource, object: &Object) -> Option<Object> {
-    let (ty, of) = (resource.builtin_type()?, gotypes::of(&resource.gvk())?);
-    if !object.0.iter().any(|(key, value)| key != "metadata" && holds_empty(value)) {
+    let (ty, of) = (resource.builtin_type()?, resource.go_type()?);
+    let parts = object.0.iter().filter_map(|(key, value)| Some((key, value, ty.field(key)?)));
+    if !parts.into_iter().any(|(key, value, ty)| key != "metadata" && lists_empty(value, ty)) {
         return None;
     }
     let (mut whole, mut written) = (object.clone(), object.clone());
@@ -225,6 +227,18 @@ pub fn as_compared(resource: &Resource, object: &Object) -> Option<Object> {
     strategy::drop_empty(resource, &mut written);
     let (from, mut to) = (whole.into_value(), written.into_value());
     keep_in_lists(&from, &mut to, ty).then(|| Object::from_value(to).ok()).flatten()
+}
+
+/// Whether a list that is owned as a whole holds something without anything in it.
+fn lists_empty(value: &Value, ty: TypeRef<'_>) -> bool {
+    match value {
+        Value::Object(map) => map.iter().any(|(key, value)| ty.field(key).is_some_and(|ty| lists_empty(value, ty))),
+        Value::Array(list) if matches!(ty.list_type(), Some(ListType::Map | ListType::Set)) => {
+            ty.items().is_some_and(|ty| list.iter().any(|item| lists_empty(item, ty)))
+        }
+        Value::Array(list) => list.iter().any(holds_empty),
+        _ => false,
+    }
 }
 
 fn holds_empty(value: &Value) -> bool {
@@ -272,12 +286,13 @@ pub fn same_but_managers(a: &Object, b: &Object) -> bool {
 }
 
 fn same_metadata(a: &Object, b: &Object) -> bool {
-    let empty = serde_json::Map::new();
-    let of = |o: &Object| o.0.get("metadata").and_then(Value::as_object).unwrap_or(&empty).clone();
-    let (mut a, mut b) = (of(a), of(b));
-    a.remove("managedFields");
-    b.remove("managedFields");
+    let (a, b) = (metadata_but_managers(a), metadata_but_managers(b));
     a == b
+}
+
+fn metadata_but_managers(object: &Object) -> HashMap<&str, &Value> {
+    let metadata = object.0.get("metadata").and_then(Value::as_object).into_iter().flatten();
+    metadata.filter(|(key, _)| *key != "managedFields").map(|(key, value)| (key.as_str(), value)).collect()
 }
 
 /// Whether the objects are the same except for the times of their managers.

@@ -398,7 +398,7 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object, empt
     };
     let differ = |old: &Object, new: &Object| old.0.keys().chain(new.0.keys()).any(|key| !skipped(key) && old.0.get(key) != new.0.get(key));
     // A list without anything in it is none, also where Go writes it, and an amount is the same however it is written.
-    let of = gotypes::of(&resource.gvk()).filter(|_| resource.custom.is_none());
+    let of = resource.go_type();
     let changed = differ(old, new)
         && of.is_none_or(|of| {
             let counted = new.0.iter().filter(|(key, _)| !skipped(key));

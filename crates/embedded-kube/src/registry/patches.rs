@@ -199,13 +199,13 @@ fn patched_as(ty: Option<TypeRef<'static>>, old: &Object, how: &Patch) -> Result
         }
         _ => {}
     }
-    let document = old.clone().into_value();
+    let mut document = old.clone().into_value();
     let result = match how {
         Patch::Json(p, Spelling::Plain) if compares(p) => as_texts(&document, p),
-        Patch::Json(p, _) => patch::json::apply(&document, p),
-        Patch::Merge(p) => patch::json_merge::apply(&document, p),
+        Patch::Json(p, _) => patch::json::apply_in_place(&mut document, p).map(|()| document),
+        Patch::Merge(p) => patch::json_merge::apply_in_place(&mut document, p).map(|()| document),
         Patch::Strategic(p) => match ty {
-            Some(ty) => patch::strategic::apply(&document, p, ty),
+            Some(ty) => patch::strategic::apply_owned(document, p.clone(), ty),
             None => {
                 return Err(Status::unsupported_media_type(
                     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",

@@ -197,8 +197,7 @@ impl Registry {
             let asked = meta::replaces(resource, &object, current.meta.revision)?;
             // Held to the end of the write, which asks for it again.
             let kept = current.object();
-            let mut old = Object::clone(&kept);
-            self.from_storage(resource, &mut old)?;
+            let old = self.served(resource, &kept)?;
             // The handler of Scales says who owns what, and nobody owns where a pod is placed.
             let known = matches!(part, Part::Scale | Part::Binding);
             match self.settle(resource, &current, (&old, object.clone()), part, options, known) {
@@ -233,21 +232,23 @@ impl Registry {
             };
             // Held to the end of the write, which asks for it again.
             let kept = current.object();
-            let mut old = Object::clone(&kept);
-            self.from_storage(&resource, &mut old)?;
+            let old = self.served(&resource, &kept)?;
             let (mut new, applied) = match patch {
                 Patch::Apply(config) => (self.apply_to(&resource, Some(&old), config, part, options)?, true),
                 other => (patches::patched(&resource, &old, other)?, false),
             };
             let reading = WriteOptions { from_tree: applied || matches!(patch, Patch::Strategic(_)), applied, ..options.clone() };
             patches::settle_type(&resource, patch, &old, &mut new)?;
-            let result = new.clone();
-            if matches!(patch, Patch::Json(..) | Patch::Merge(_)) && patches::says_no_version(&result) {
+            if matches!(patch, Patch::Json(..) | Patch::Merge(_)) && patches::says_no_version(&new) {
                 return Err(patches::without_version(&resource, name));
             }
-            let mut warnings = strategy::read_fields(&resource, &mut new, &reading)
-                .map_err(|unreadable| patches::unreadable(&resource.gvk(), resource.custom.is_none(), patch, &old, &result, &unreadable))?;
-            if applied && resource.custom.is_some() && fields::same_but_managers(&old, &result) {
+            // What is built in is quoted as its text was patched.
+            let result = resource.custom.is_some().then(|| new.clone());
+            let mut warnings = strategy::read_fields(&resource, &mut new, &reading).map_err(|unreadable| {
+                let result = result.as_ref().unwrap_or(&old);
+                patches::unreadable(&resource.gvk(), resource.custom.is_none(), patch, &old, result, &unreadable)
+            })?;
+            if let Some(result) = result.filter(|result| applied && fields::same_but_managers(&old, result)) {
                 // What applies nothing new is not read again, and so gets no defaults.
                 new = result;
             }

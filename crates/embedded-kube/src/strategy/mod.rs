@@ -87,7 +87,7 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
         }
         *object = Object::from_value(value).map_err(|e| e.to_string())?;
     }
-    if let Some(of) = gotypes::of(&resource.gvk()).filter(|_| resource.custom.is_none()) {
+    if let Some(of) = resource.go_type() {
         if options.from_tree {
             gotypes::cut_numbers(&mut object.0, of);
         }
@@ -143,7 +143,7 @@ fn not_handled(resource: &Resource, named: &str, why: &str) -> Status {
 
 /// What Go writes of a built-in object: lists and maps without anything in them only matter until then.
 pub fn drop_empty(resource: &Resource, object: &mut Object) {
-    let Some(of) = gotypes::of(&resource.gvk()).filter(|_| resource.custom.is_none()) else { return };
+    let Some(of) = resource.go_type() else { return };
     // An empty list resets the managers, which is not the same as to say nothing of them.
     let managers = object.metadata("managedFields").cloned();
     gotypes::drop_empty(&mut object.0, of);
@@ -195,8 +195,8 @@ pub fn validate(
     let wrong = custom::wrong_type(resource, object);
     // Only what differs to Go is a change, except where Go compares to the letter.
     let lenient = resource.custom.is_none() && !matches!(resource.table.as_str(), "/configmaps" | "/secrets");
-    let shared = old.filter(|_| lenient).cloned().map(|mut old| {
-        gotypes::of(&resource.gvk()).into_iter().for_each(|of| gotypes::share_equal(&object.0, &mut old.0, of));
+    let shared = old.filter(|old| lenient && gotypes::may_share(&object.0, &old.0)).cloned().map(|mut old| {
+        resource.go_type().into_iter().for_each(|of| gotypes::share_equal(&object.0, &mut old.0, of));
         old
     });
     let old = shared.as_ref().or(old);

@@ -157,7 +157,11 @@ impl Player<'_> {
         let deadline = Instant::now() + patience.until;
         loop {
             let raw = match self.server.send(request) {
-                Err(error) if error.0.contains("stream error received") => return Ok(Reply { status: BROKEN, ..Reply::default() }),
+                // Not even begun.
+                Err(error) if error.0.contains("refused stream") && Instant::now() < deadline => continue,
+                Err(error) if error.0.contains("stream error received") => {
+                    return Ok(Reply { status: BROKEN, body: error.0.into(), ..Reply::default() });
+                }
                 other => other?,
             };
             if until.is_none_or(|status| status == raw.status) || Instant::now() > deadline {
