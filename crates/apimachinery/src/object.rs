@@ -50,6 +50,18 @@ impl Object {
         Value::Object(self.0)
     }
 
+    /// A copy without `metadata.managedFields`, which is the larger part of many.
+    pub fn without_managers(&self) -> Self {
+        let but_managers = |metadata: &Map<String, Value>| {
+            metadata.iter().filter(|(key, _)| *key != "managedFields").map(|(key, value)| (key.clone(), value.clone())).collect()
+        };
+        let part = |(key, value): (&String, &Value)| match value {
+            Value::Object(metadata) if key == "metadata" => (key.clone(), Value::Object(but_managers(metadata))),
+            _ => (key.clone(), value.clone()),
+        };
+        Self(self.0.iter().map(part).collect())
+    }
+
     /// An object with only apiVersion, kind, namespace (left out when empty) and name.
     pub fn skeleton(gvk: &Gvk, namespace: &str, name: &str) -> Self {
         let mut o = Self::default();

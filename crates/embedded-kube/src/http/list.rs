@@ -2,16 +2,17 @@
 //!
 //! Main function: [`list`].
 
+use super::list_body::{Item, ListBody};
 use super::negotiate::{self, Form};
 use super::paging::{self, Wanted};
 use super::selectors::Filter;
-use super::{Call, bytes_response, json_response, object, table};
+use super::{Call, json_response, object, table};
 use crate::catalog::Resource;
 use crate::registry::{Stored, stored::table_key};
 use crate::status::Status;
 use axum::body::Body;
-use bytes::{BufMut, BytesMut};
 use http::Response;
+use http::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -72,64 +73,12 @@ pub fn objects(resource: &Resource, meta: &Value, items: &[Arc<Stored>]) -> Resp
         // Lists without a Go type always say it.
         meta["continue"] = "".into();
     }
-    let size: usize = items.iter().map(|s| s.bytes.len() + 1).sum();
-    let mut out = BytesMut::with_capacity(size + 200);
     let head =
         format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{meta},\"items\":[", resource.list_kind, resource.api_version());
-    out.put_slice(head.as_bytes());
-    for (i, item) in items.iter().enumerate() {
-        if i > 0 {
-            out.put_u8(b',');
-        }
-        let bytes = object::bytes(resource, item);
-        if resource.custom.is_some() {
-            out.put_slice(&bytes);
-        } else {
-            untyped(&bytes, &mut out);
-        }
-    }
-    out.put_slice(b"]}\n");
-    bytes_response(out.freeze())
-}
-
-/// An object without its type, which the items of a typed list do not repeat.
-fn untyped(bytes: &[u8], out: &mut BytesMut) {
-    let (mut depth, mut start, mut first) = (0_u32, 1, true);
-    let mut at = 0;
-    out.put_u8(b'{');
-    while at < bytes.len() {
-        match bytes[at] {
-            b'"' => at = end_of_string(bytes, at + 1),
-            b'{' | b'[' => depth += 1,
-            end @ (b'}' | b']' | b',') => {
-                if depth == 1 {
-                    let member = &bytes[start..at];
-                    start = at + 1;
-                    if !member.is_empty() && !member.starts_with(b"\"apiVersion\":") && !member.starts_with(b"\"kind\":") {
-                        if !std::mem::take(&mut first) {
-                            out.put_u8(b',');
-                        }
-                        out.put_slice(member);
-                    }
-                }
-                depth -= u32::from(end != b',');
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    out.put_u8(b'}');
-}
-
-/// Where the string ends whose text begins at `at`.
-fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        if bytes[at + found] == b'"' {
-            return at + found;
-        }
-        at += found + 2;
-    }
-    bytes.len()
+    let items = items.iter().map(|item| Item::new(object::bytes(resource, item), resource.custom.is_none())).collect();
+    let mut response = Response::new(Body::new(ListBody::new(head, items)));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 pub fn page(call: &Call<'_>, filter: &Filter) -> Result<Page, Status> {
@@ -169,26 +118,4 @@ fn one(call: &Call<'_>, name: &str) -> Vec<Arc<Stored>> {
 /// The key of an object in what is listed.
 fn key(stored: &Stored, namespace: Option<&str>) -> String {
     if namespace.is_some() { stored.meta.name.clone() } else { table_key(&stored.meta.namespace, &stored.meta.name) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::untyped;
-    use bytes::BytesMut;
-
-    #[test]
-    fn only_the_type_at_the_top_is_left_out() {
-        for (typed, wanted) in [
-            (
-                r#"{"apiVersion":"v1","data":{"kind":"a,b","x":"\"}"},"kind":"ConfigMap","metadata":{"apiVersion":[1,{}]}}"#,
-                r#"{"data":{"kind":"a,b","x":"\"}"},"metadata":{"apiVersion":[1,{}]}}"#,
-            ),
-            (r#"{"apiVersion":"v1","kind":"A"}"#, "{}"),
-            (r#"{"action":"x","apiVersion":"v1","kind":"A","z":1}"#, r#"{"action":"x","z":1}"#),
-        ] {
-            let mut out = BytesMut::new();
-            untyped(typed.as_bytes(), &mut out);
-            assert_eq!(out, wanted.as_bytes());
-        }
-    }
 }

@@ -9,6 +9,7 @@ mod connect;
 mod delete_options;
 mod discovery;
 mod list;
+mod list_body;
 mod negotiate;
 mod object;
 mod openapi;

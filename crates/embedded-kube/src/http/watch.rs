@@ -143,6 +143,8 @@ impl Stream {
                 change = self.changes.recv() => match change {
                     Some(change) => {
                         self.accept(&change);
+                        // The others first: what is written meanwhile is sent together.
+                        tokio::task::yield_now().await;
                         while let Ok(change) = self.changes.try_recv() {
                             self.accept(&change);
                         }

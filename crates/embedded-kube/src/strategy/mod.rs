@@ -145,7 +145,7 @@ fn not_handled(resource: &Resource, named: &str, why: &str) -> Status {
 pub fn drop_empty(resource: &Resource, object: &mut Object) {
     let Some(of) = resource.go_type() else { return };
     // An empty list resets the managers, which is not the same as to say nothing of them.
-    let managers = object.metadata("managedFields").cloned();
+    let managers = object.0.get_mut("metadata").and_then(Value::as_object_mut).and_then(|metadata| metadata.remove("managedFields"));
     gotypes::drop_empty(&mut object.0, of);
     if let Some(managers) = managers {
         object.metadata_mut().insert("managedFields".into(), managers);

@@ -81,7 +81,7 @@ pub fn apply_in(
     let views = Views { version: options.api_version, ty, versions };
     let known = live.and_then(|l| l.metadata("managedFields"));
     let mut owners = managers::read(known).map_err(|e| ApplyError::Invalid(format!("failed to decode managed fields: {e}")))?;
-    let live = live.map(without_managed_fields);
+    let live = live.map(Object::without_managers);
     let (is_new, empty) = (live.is_none(), Object::default());
     let live = live.as_ref().unwrap_or(&empty);
     let misfits = types::misfits(&live.0, ty);
@@ -207,20 +207,6 @@ fn is_reset(list: &[Value]) -> bool {
         [Value::Object(entry)] => entry.is_empty(),
         _ => false,
     }
-}
-
-fn without_managed_fields(object: &Object) -> Object {
-    let mut copy = Object(Map::new());
-    for (key, value) in &object.0 {
-        let value = match value {
-            Value::Object(metadata) if key == "metadata" => {
-                Value::Object(metadata.iter().filter(|(k, _)| *k != "managedFields").map(|(k, v)| (k.clone(), v.clone())).collect())
-            }
-            other => other.clone(),
-        };
-        copy.0.insert(key.clone(), value);
-    }
-    copy
 }
 
 fn set_managed_fields(object: &mut Object, owners: Managers) {

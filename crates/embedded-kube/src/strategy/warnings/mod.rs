@@ -9,7 +9,6 @@ use super::validate::formats;
 use super::validate::rules::At;
 use crate::catalog::Resource;
 use crate::registry::Part;
-use serde_json::Value;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::quantity::Quantity;
 
@@ -79,8 +78,8 @@ pub fn of(resource: &Resource, object: &Object, old: Option<&Object>, part: Part
             spec.get("podCIDRs").items().iter().for_each(|network| out.extend(formats::cidr_warning(&network.path, network.text())));
         }
         _ => {
-            let own = Value::Object(object.0.clone());
-            let before = old.map(|o| Value::Object(o.0.clone()));
+            let own = object.without_managers().into_value();
+            let before = old.map(|old| old.without_managers().into_value());
             let at = At::root(&own, before.as_ref());
             out.extend(workloads::of(resource, &at));
             out.extend(cluster::of(resource, &at));

@@ -29,8 +29,8 @@ pub fn check(resource: &Resource, object: &Object, old: Option<&Object>, part: P
     if is_core && !matches!(resource.resource.as_str(), "pods" | "podtemplates" | "replicationcontrollers") {
         return None;
     }
-    let own = Value::Object(object.0.clone());
-    let before = old.map(|o| Value::Object(o.0.clone()));
+    let own = object.without_managers().into_value();
+    let before = old.map(|old| old.without_managers().into_value());
     let at = At::root(&own, before.as_ref());
     let mut causes = Vec::new();
     let out = &mut causes;

@@ -1,0 +1,186 @@
+//! The body of a list, put together piece by piece while it is sent: a large one is never in memory as a whole.
+//!
+//! Main type: [`ListBody`].
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http_body::{Body, Frame, SizeHint};
+use std::convert::Infallible;
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// How much is put together at a time.
+const PIECE: usize = 64 * 1024;
+const END: &[u8] = b"]}\n";
+
+/// An object of a list, without the type that the items of a typed list do not repeat.
+pub struct Item {
+    bytes: Bytes,
+    /// What is left out of it.
+    left_out: [Range<usize>; 2],
+}
+
+impl Item {
+    pub fn new(bytes: Bytes, typed: bool) -> Self {
+        let left_out = if typed { type_members(&bytes) } else { [0..0, 0..0] };
+        Self { bytes, left_out }
+    }
+
+    fn len(&self) -> usize {
+        self.bytes.len() - self.left_out.iter().map(ExactSizeIterator::len).sum::<usize>()
+    }
+
+    fn write(&self, out: &mut BytesMut) {
+        let [first, second] = &self.left_out;
+        out.put_slice(&self.bytes[..first.start]);
+        out.put_slice(&self.bytes[first.end..second.start.max(first.end)]);
+        out.put_slice(&self.bytes[second.end.max(first.end)..]);
+    }
+}
+
+/// Where the members stand that say the version and the kind, with the comma after each. Members are sorted, and there are always
+/// metadata after these.
+fn type_members(bytes: &[u8]) -> [Range<usize>; 2] {
+    let mut found = [0..0, 0..0];
+    let mut start = 1;
+    while start < bytes.len() {
+        let member = &bytes[start..];
+        let end = start + end_of_member(member);
+        let with_comma = start..(end + 1).min(bytes.len() - 1);
+        if member.starts_with(b"\"apiVersion\":") {
+            found[0] = with_comma;
+        } else if member.starts_with(b"\"kind\":") {
+            found[1] = with_comma;
+            break;
+        }
+        start = end + 1;
+    }
+    found
+}
+
+/// Where the comma or bracket stands that ends a member.
+fn end_of_member(bytes: &[u8]) -> usize {
+    let (mut depth, mut at) = (0_u32, 0);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => at = end_of_string(bytes, at + 1),
+            b'{' | b'[' => depth += 1,
+            b',' | b'}' | b']' if depth == 0 => return at,
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+/// Where the string ends whose text begins at `at`.
+fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        if bytes[at + found] == b'"' {
+            return at + found;
+        }
+        at += found + 2;
+    }
+    bytes.len()
+}
+
+/// A list on its way out.
+pub struct ListBody {
+    /// What comes before the first object, until it has been sent.
+    head: Option<String>,
+    items: std::vec::IntoIter<Item>,
+    /// How many bytes are still to come.
+    left: u64,
+}
+
+impl ListBody {
+    pub fn new(head: String, items: Vec<Item>) -> Self {
+        let commas = items.len().saturating_sub(1);
+        let left = head.len() + items.iter().map(Item::len).sum::<usize>() + commas + END.len();
+        Self { head: Some(head), items: items.into_iter(), left: left as u64 }
+    }
+
+    /// The next piece; empty when all has been sent.
+    fn piece(&mut self) -> Bytes {
+        let mut out = BytesMut::with_capacity(PIECE.min(usize::try_from(self.left).unwrap_or(PIECE)));
+        let head = self.head.take();
+        let mut first = head.is_some();
+        out.put_slice(head.unwrap_or_default().as_bytes());
+        while let Some(item) = self.items.as_slice().first()
+            && (out.is_empty() || out.len() + item.len() + 1 + END.len() <= PIECE)
+        {
+            if !std::mem::take(&mut first) {
+                out.put_u8(b',');
+            }
+            item.write(&mut out);
+            self.items.next();
+        }
+        if self.items.len() == 0 {
+            out.put_slice(END);
+        }
+        self.left = self.left.saturating_sub(out.len() as u64);
+        out.freeze()
+    }
+}
+
+impl Body for ListBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.is_end_stream() {
+            return Poll::Ready(None);
+        }
+        Poll::Ready(Some(Ok(Frame::data(self.piece()))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(head: &str, items: &[&str], typed: bool) -> String {
+        let items = items.iter().map(|item| Item::new(Bytes::copy_from_slice(item.as_bytes()), typed)).collect();
+        let mut body = ListBody::new(head.to_owned(), items);
+        let (said, mut out) = (body.left, Vec::new());
+        while !body.is_end_stream() {
+            out.extend(body.piece());
+        }
+        assert_eq!(out.len() as u64, said);
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn only_the_type_at_the_top_is_left_out() {
+        for (typed, wanted) in [
+            (
+                r#"{"apiVersion":"v1","data":{"kind":"a,b","x":"\"}"},"kind":"ConfigMap","metadata":{"apiVersion":[1,{}]}}"#,
+                r#"{"data":{"kind":"a,b","x":"\"}"},"metadata":{"apiVersion":[1,{}]}}"#,
+            ),
+            (r#"{"apiVersion":"v1","kind":"A"}"#, "{}"),
+            (r#"{"action":"x","apiVersion":"v1","kind":"A","z":1}"#, r#"{"action":"x","z":1}"#),
+        ] {
+            assert_eq!(whole("[", &[typed], true), format!("[{wanted}]}}\n"));
+            assert_eq!(whole("[", &[typed, typed], false), format!("[{typed},{typed}]}}\n"));
+        }
+        assert_eq!(whole("[", &[], true), "[]}\n");
+    }
+
+    #[test]
+    fn a_long_list_comes_in_pieces() {
+        let item = format!(r#"{{"apiVersion":"v1","kind":"A","metadata":{{"name":"{}"}}}}"#, "n".repeat(1000));
+        let items = vec![item.as_str(); 200];
+        let all = whole("{\"items\":[", &items, true);
+        let list: serde_json::Value = serde_json::from_str(&all).expect("JSON");
+        assert_eq!(list["items"].as_array().map(Vec::len), Some(200));
+    }
+}
