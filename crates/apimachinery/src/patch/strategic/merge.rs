@@ -114,7 +114,7 @@ fn insert_new(doc: &mut Fields, key: String, mut value: Value, options: MergeOpt
     };
 }
 
-pub(super) fn discard_nulls(value: &mut Value) {
+fn discard_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.retain(|_, v| !v.is_null());
@@ -126,7 +126,7 @@ pub(super) fn discard_nulls(value: &mut Value) {
 }
 
 /// None when the value is itself nothing but a directive.
-pub(super) fn without_directives(value: Value) -> Option<Value> {
+fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) if map.contains_key(PATCH) => None,
         Value::Object(map) => Some(Value::Object(map.into_iter().filter_map(|(k, v)| without_directives(v).map(|v| (k, v))).collect())),

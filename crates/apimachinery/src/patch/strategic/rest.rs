@@ -1,106 +1,168 @@
 //! What is left of a strategic merge patch once it has been merged: the reference implementation uses up what it merges, and an API
-//! server quotes the rest when the result cannot be read. Main function: [`rest`].
+//! server quotes the rest when the result cannot be read. What the patch adds to a document stays the patch's own: what it says of that
+//! later on changes both. Main function: [`rest`].
 
-use super::{
-    DELETE_FROM_LIST, MergeOptions, PATCH, RETAIN_KEYS, SET_ORDER, Strategy,
-    merge::{discard_nulls, without_directives},
-    merge_maps, rules_for, rules_for_list, same_type,
-};
+use super::{DELETE_FROM_LIST, PATCH, RETAIN_KEYS, SET_ORDER, Strategy, rules_for, rules_for_list, same_type};
 use crate::schema::TypeRef;
-use serde_json::{Map, Value};
-
-type Fields = Map<String, Value>;
+use serde_json::Value;
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 /// The rest of a patch that applies to `doc`.
 pub fn rest(doc: &Value, patch: &Value, ty: TypeRef<'_>) -> Value {
-    let mut rest = patch.clone();
-    if let (Value::Object(doc), Value::Object(patch)) = (doc, &mut rest) {
-        use_up_map(doc, patch, ty);
+    let (doc, patch) = (Part::of(doc), Part::of(patch));
+    if let (Part::Map(doc), Part::Map(patch)) = (&doc, &patch) {
+        merge(doc, patch, ty);
     }
-    rest
+    patch.value()
 }
 
-fn use_up_map(doc: &Fields, patch: &mut Fields, ty: TypeRef<'_>) {
-    match patch.get(PATCH).and_then(Value::as_str) {
-        Some("replace") => {
-            patch.remove(PATCH);
-        }
-        Some(_) => {}
-        None => {
-            patch.remove(RETAIN_KEYS);
-            use_up_ordered_lists(patch);
-            patch.iter_mut().for_each(|(key, value)| use_up_field(doc, key, value, ty));
+/// A value whose maps may be part of others, too.
+#[derive(Clone)]
+enum Part {
+    Leaf(Value),
+    List(Vec<Part>),
+    Map(Fields),
+}
+
+type Fields = Rc<RefCell<BTreeMap<String, Part>>>;
+
+impl Part {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Object(map) => Self::Map(Rc::new(RefCell::new(map.iter().map(|(key, value)| (key.clone(), Self::of(value))).collect()))),
+            Value::Array(list) => Self::List(list.iter().map(Self::of).collect()),
+            leaf => Self::Leaf(leaf.clone()),
         }
     }
+
+    fn value(&self) -> Value {
+        match self {
+            Self::Map(map) => Value::Object(map.borrow().iter().map(|(key, part)| (key.clone(), part.value())).collect()),
+            Self::List(list) => Value::Array(list.iter().map(Self::value).collect()),
+            Self::Leaf(leaf) => leaf.clone(),
+        }
+    }
+
+    fn is_null(&self) -> bool {
+        matches!(self, Self::Leaf(Value::Null))
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Leaf(a), Self::Leaf(b)) => same_type(a, b),
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+
+    fn field(&self, key: &str) -> Option<Value> {
+        let Self::Map(map) = self else { return None };
+        map.borrow().get(key).map(Self::value)
+    }
+}
+
+/// What becomes of `doc`, which may be part of the patch from then on.
+fn merge(doc: &Fields, patch: &Fields, ty: TypeRef<'_>) -> Fields {
+    let directive = patch.borrow().get(PATCH).map(Part::value);
+    if let Some(directive) = directive {
+        if directive == "replace" {
+            patch.borrow_mut().remove(PATCH);
+            return patch.clone();
+        }
+        return Fields::default();
+    }
+    if let Some(Part::List(kept)) = patch.borrow_mut().remove(RETAIN_KEYS) {
+        doc.borrow_mut().retain(|key, _| kept.iter().any(|named| named.value() == *key));
+    }
+    merge_ordered_lists(doc, patch, ty);
+    let keys: Vec<String> = patch.borrow().keys().cloned().collect();
+    for key in keys {
+        merge_field(doc, patch, &key, ty);
+    }
+    doc.clone()
 }
 
 /// A list is merged together with its order; both are gone then.
-fn use_up_ordered_lists(patch: &mut Fields) {
+fn merge_ordered_lists(doc: &Fields, patch: &Fields, ty: TypeRef<'_>) {
     let fields = |key: &String| Some(key.strip_prefix(SET_ORDER)?.strip_prefix('/')?.to_owned());
-    let ordered: Vec<String> = patch.keys().filter_map(fields).collect();
-    patch.retain(|key, _| !key.starts_with(SET_ORDER) && !ordered.contains(key));
-}
-
-fn use_up_field(doc: &Fields, key: &str, value: &mut Value, ty: TypeRef<'_>) {
-    let (key, deletes) = match key.strip_prefix(DELETE_FROM_LIST).and_then(|rest| rest.strip_prefix('/')) {
-        Some(field) => (field, true),
-        None => (key, false),
-    };
-    match (doc.get(key), value) {
-        (_, Value::Null) => {}
-        (Some(Value::Object(old)), Value::Object(new)) => {
-            if let Some(rules) = rules_for(ty, key).ok().filter(|rules| rules.strategy != Strategy::Replace) {
-                use_up_map(old, new, rules.ty);
-            }
-        }
-        (Some(Value::Array(old)), Value::Array(new)) => {
-            if let Some(rules) = rules_for_list(ty, key).ok().filter(|rules| deletes || rules.strategy == Strategy::Merge) {
-                use_up_list(old, new, rules.ty, rules.merge_key);
-            }
-        }
-        (Some(old), new) if same_type(old, new) => {}
-        (_, new) if !deletes => {
-            discard_nulls(new);
-            discard_directives(new);
-        }
-        _ => {}
+    let ordered: Vec<String> = patch.borrow().keys().filter_map(fields).collect();
+    patch.borrow_mut().retain(|key, _| !key.starts_with(SET_ORDER));
+    for field in ordered {
+        merge_field(doc, patch, &field, ty);
+        patch.borrow_mut().remove(&field);
     }
 }
 
-/// Uses up the elements that are merged with one that is there. One that is new takes up the later ones of the same key.
-fn use_up_list(old: &[Value], new: &mut [Value], ty: TypeRef<'_>, merge_key: &str) {
-    let directive = |item: &Value| item.get(PATCH).and_then(Value::as_str).map(str::to_owned);
-    if merge_key.is_empty() || new.iter().any(|item| directive(item).as_deref() == Some("replace")) {
+fn merge_field(doc: &Fields, patch: &Fields, key: &str, ty: TypeRef<'_>) {
+    let Some(new) = patch.borrow().get(key).cloned() else { return };
+    if key.starts_with(DELETE_FROM_LIST) {
         return;
     }
-    let deleted: Vec<Value> = new.iter().filter(|item| item.get(PATCH).is_some()).filter_map(|item| item.get(merge_key).cloned()).collect();
-    let is_left = |item: &&Value| item.get(merge_key).is_none_or(|key| !deleted.contains(key));
-    let mut merged: Vec<(Value, Option<usize>)> = old.iter().filter(is_left).map(|item| (item.clone(), None)).collect();
-    for at in 0..new.len() {
-        if new[at].get(PATCH).is_some() {
-            continue;
+    if new.is_null() {
+        doc.borrow_mut().remove(key);
+        return;
+    }
+    let old = doc.borrow().get(key).filter(|old| old.is_like(&new)).cloned();
+    let merged = match (old, &new) {
+        (None, new) => {
+            discard_nulls(new);
+            without_directives(new)
         }
-        let Some(found) = merged.iter_mut().find(|(item, _)| item.get(merge_key) == new[at].get(merge_key)) else {
-            merged.push((new[at].clone(), Some(at)));
-            continue;
-        };
-        let (Value::Object(item), Value::Object(change)) = (&found.0, &mut new[at]) else { continue };
-        let sent = change.clone();
-        use_up_map(item, change, ty);
-        let options = MergeOptions { merge_parallel_lists: true, ignore_unmatched_nulls: true };
-        let Ok(both) = merge_maps(item.clone(), sent, ty, options) else { continue };
-        found.0 = Value::Object(both);
-        if let Some(first) = found.1 {
-            new[first] = found.0.clone();
+        (Some(Part::Map(old)), Part::Map(new)) => match rules_for(ty, key) {
+            Ok(rules) if rules.strategy != Strategy::Replace => Some(Part::Map(merge(&old, new, rules.ty))),
+            _ => Some(Part::Map(new.clone())),
+        },
+        (Some(Part::List(old)), Part::List(new)) => match rules_for_list(ty, key) {
+            Ok(rules) if rules.strategy == Strategy::Merge => Some(Part::List(merge_lists(old, new, rules.ty, rules.merge_key))),
+            _ => Some(Part::List(new.clone())),
+        },
+        (Some(_), new) => Some(new.clone()),
+    };
+    match merged {
+        Some(merged) => doc.borrow_mut().insert(key.to_owned(), merged),
+        None => doc.borrow_mut().remove(key),
+    };
+}
+
+fn merge_lists(mut old: Vec<Part>, new: &[Part], ty: TypeRef<'_>, merge_key: &str) -> Vec<Part> {
+    let (directives, items): (Vec<&Part>, Vec<&Part>) = new.iter().partition(|item| item.field(PATCH).is_some());
+    if directives.iter().any(|item| item.field(PATCH) == Some("replace".into())) {
+        return items.into_iter().cloned().collect();
+    }
+    old.retain(|item| item.field(merge_key).is_none() || directives.iter().all(|gone| gone.field(merge_key) != item.field(merge_key)));
+    for item in items {
+        let known = item.field(merge_key);
+        let same = old.iter_mut().find(|old| known.is_some() && old.field(merge_key) == known);
+        match (same, item) {
+            (Some(Part::Map(old)), Part::Map(new)) => *old = merge(old, new, ty),
+            _ => old.push(item.clone()),
         }
+    }
+    old
+}
+
+fn discard_nulls(part: &Part) {
+    match part {
+        Part::Map(map) => {
+            map.borrow_mut().retain(|_, part| !part.is_null());
+            map.borrow().values().for_each(discard_nulls);
+        }
+        Part::List(list) => list.iter().for_each(discard_nulls),
+        Part::Leaf(_) => {}
     }
 }
 
 /// Directives go out of maps and all that is in them; a list that stands in no map keeps its own.
-fn discard_directives(value: &mut Value) {
-    match value {
-        Value::Object(map) if !map.contains_key(PATCH) => *value = without_directives(std::mem::take(value)).unwrap_or_default(),
-        Value::Array(list) => list.iter_mut().for_each(discard_directives),
-        _ => {}
+fn without_directives(part: &Part) -> Option<Part> {
+    match part {
+        Part::Map(map) if map.borrow().contains_key(PATCH) => None,
+        Part::Map(map) => {
+            let mut fields = map.borrow_mut();
+            let kept = std::mem::take(&mut *fields).into_iter().filter_map(|(key, part)| Some((key, without_directives(&part)?))).collect();
+            *fields = kept;
+            drop(fields);
+            Some(part.clone())
+        }
+        Part::List(list) => Some(Part::List(list.iter().filter_map(without_directives).collect())),
+        Part::Leaf(_) => Some(part.clone()),
     }
 }
