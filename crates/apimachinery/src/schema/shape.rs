@@ -12,10 +12,11 @@ pub fn prune(value: &mut Value, ty: TypeRef<'_>) -> Vec<String> {
     removed
 }
 
-/// The same with paths as Go tells them that does not read JSON, but a tree: without the keys of maps.
+/// The same with paths as Go tells them that does not read JSON, but a tree: without the keys of maps, and sorted.
 pub fn prune_tree(value: &mut Value, ty: TypeRef<'_>) -> Vec<String> {
     let mut removed = Vec::new();
     prune_at(value, ty, &Path::Root, &mut |path| removed.push(path.text(false)));
+    removed.sort();
     removed
 }
 
@@ -59,20 +60,18 @@ fn prune_at(value: &mut Value, ty: TypeRef<'_>, path: &Path<'_>, removed: &mut i
 }
 
 fn prune_map(map: &mut Map<String, Value>, ty: TypeRef<'_>, path: &Path<'_>, removed: &mut impl FnMut(&Path<'_>)) {
-    map.retain(|key, _| {
-        let known = ty.field(key).is_some();
-        if !known {
-            removed(&Path::Field(path, key));
-        }
-        known
-    });
     let in_map = ty.kind() == TypeKind::Map;
-    for (key, value) in map.iter_mut() {
-        if let (Value::Object(_) | Value::Array(_), Some(field)) = (&*value, ty.field(key)) {
+    map.retain(|key, value| {
+        let Some(field) = ty.field(key) else {
+            removed(&Path::Field(path, key));
+            return false;
+        };
+        if value.is_object() || value.is_array() {
             let at = if in_map { Path::Key(path, key) } else { Path::Field(path, key) };
             prune_at(value, field, &at, removed);
         }
-    }
+        true
+    });
 }
 
 /// Fills in defaults of fields that are absent, and of fields that are null but may not be.

@@ -83,7 +83,9 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
             (None, None) => Vec::new(),
         };
         if !options.applied {
-            findings.extend(unknown.into_iter().map(|path| format!("unknown field {}", gofmt::quoted(&path))));
+            // Who converts a tree does not escape what it quotes.
+            let quoted = |path: String| if options.from_tree { format!("\"{path}\"") } else { gofmt::quoted(&path) };
+            findings.extend(unknown.into_iter().map(|path| format!("unknown field {}", quoted(path))));
         }
         *object = Object::from_value(value).map_err(|e| e.to_string())?;
     }
