@@ -205,8 +205,8 @@ impl Reader {
             (Type::Int32 | Type::IntOrString, Value::Number(n)) if n.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {}
             (Type::Int64, Value::Number(n)) if n.is_i64() => {}
             // In a tree a whole number may be a float; in a text it may not be written as one.
-            (Type::Int32 | Type::Int64, Value::Number(n)) if self.tree && n.as_f64().is_some_and(|f| f.fract() == 0.0 && f.abs() < 2e9) => {
-                *value = (n.as_f64().unwrap_or(0.0) as i64).into();
+            (Type::Int32 | Type::Int64, Value::Number(n)) if self.tree && n.as_f64().is_some_and(|f| f.fract() == 0.0) => {
+                *value = converted(n.as_f64().unwrap_or(0.0), ty).into();
             }
             (wanted, found) => return self.misfit(found, wanted, at),
         }
@@ -252,6 +252,12 @@ impl Reader {
         self.misfit.get_or_insert(misfit);
         Ok(())
     }
+}
+
+/// What Go makes of a fraction without one: the lowest number of all if it is too large, cut to the size of the field.
+fn converted(fraction: f64, ty: &Type) -> i64 {
+    let long = if fraction < i64::MAX as f64 { fraction as i64 } else { i64::MIN };
+    if matches!(ty, Type::Int32) { i64::from(long as i32) } else { long }
 }
 
 fn no_schema() -> WrongType {

@@ -420,7 +420,7 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object, empt
     }
     let labels = resource.is("discovery.k8s.io", "endpointslices") && old.labels() != new.labels();
     if annotations || labels || emptied || changed {
-        let next = old.generation() + 1;
+        let next = old.generation().wrapping_add(1);
         new.metadata_mut().insert("generation".into(), next.into());
     }
 }

@@ -182,7 +182,7 @@ fn mark_time(registry: &Registry, resource: &Resource, object: &mut Object, opti
             metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
         }
         if !already && generation > 0 && !resource.is("", "namespaces") {
-            metadata.insert("generation".into(), (generation + 1).into());
+            metadata.insert("generation".into(), generation.wrapping_add(1).into());
         }
     }
     if resource.is("", "namespaces") && already {

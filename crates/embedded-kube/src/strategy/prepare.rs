@@ -178,14 +178,14 @@ pub fn prepare_update(
         "coordination.k8s.io/leases" => drop_strategy(new),
         // Counted before it is dropped.
         "resource.k8s.io/resourceslices" | "discovery.k8s.io/endpointslices" if drops_fields(resource, old, new) => {
-            let next = old.generation() + 1;
+            let next = old.generation().wrapping_add(1);
             new.metadata_mut().insert("generation".into(), next.into());
         }
         "storage.k8s.io/csidrivers" => {
             drop_limit_scaling(Some(old), new);
             // Counted from the first change on.
             if old.0.get("spec") != new.0.get("spec") {
-                let next = old.generation() + 1;
+                let next = old.generation().wrapping_add(1);
                 new.metadata_mut().insert("generation".into(), next.into());
             }
         }

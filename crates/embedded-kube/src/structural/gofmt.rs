@@ -13,6 +13,11 @@ pub fn make_whole(value: &mut Value) {
                 *value = (whole as i64).into();
             }
         }
+        Value::Number(number) if number.is_u64() && !number.is_i64() => {
+            // Go has a fraction of it then, which it writes with as many digits as tell it from others.
+            let rounded = json_float(number.as_f64().unwrap_or(0.0));
+            *value = rounded.parse::<u64>().map_or(number.as_f64().into(), Value::from);
+        }
         Value::Array(list) => list.iter_mut().for_each(make_whole),
         Value::Object(map) => map.values_mut().for_each(make_whole),
         _ => {}
