@@ -1,6 +1,6 @@
 //! Create, update and patch: what every object goes through whatever its kind.
 
-use super::options::{Part, Patch, WriteOptions, Written};
+use super::options::{FieldValidation, Part, Patch, WriteOptions, Written};
 use super::settle::Refused;
 use super::{Registry, Stored, fields, meta, patches};
 use crate::catalog::Resource;
@@ -316,7 +316,13 @@ impl Registry {
         part: Part,
         options: &WriteOptions,
     ) -> Result<Object, Status> {
-        fields::apply(self, resource, live, config, part, options)
+        let applied = fields::apply(self, resource, live, config, part, options)?;
+        match options.findings.first().filter(|_| options.validation == FieldValidation::Strict) {
+            Some(twice) => Err(Status::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {twice}"
+            ))),
+            None => Ok(applied),
+        }
     }
 
     /// The refusal of a patch that makes it another object, with what else is wrong.

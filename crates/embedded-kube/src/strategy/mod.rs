@@ -125,7 +125,7 @@ fn judge(findings: Vec<String>, options: &WriteOptions) -> Result<Vec<String>, U
     match options.validation {
         _ if findings.is_empty() => Ok(findings),
         FieldValidation::Ignore => Ok(Vec::new()),
-        FieldValidation::Warn => Ok(findings),
+        FieldValidation::Warn => Ok(findings.iter().flat_map(|finding| finding.split("\n  ")).map(str::to_owned).collect()),
         FieldValidation::Strict => {
             let told: Vec<String> = findings.into_iter().map(as_error).collect();
             Err(format!("strict decoding error: {}", told.join(", ")).into())

@@ -20,7 +20,7 @@ pub(super) fn document(chunk: &Chunk<'_>, budget: &mut Limits, duplicates: Dupli
 pub(super) fn scanned(chunk: &Chunk<'_>, budget: &mut Limits, duplicates: Duplicates) -> Result<(Value, usize), YamlError> {
     let mut builder = Builder::new(chunk.line.saturating_sub(1), *budget, duplicates);
     grammar::first_document(&chunk.text, budget, &mut builder)?;
-    if let Some(error) = builder.error.or(builder.twice).or(builder.not_json) {
+    if let Some(error) = builder.error.take().or_else(|| builder.twice()).or(builder.not_json) {
         return Err(error);
     }
     budget.nodes = budget.nodes.saturating_sub(builder.decoded);
@@ -66,8 +66,8 @@ struct Builder<'t> {
     root: Value,
     /// The first thing wrong with a value; what is wrong with the grammar comes first, wherever it is.
     error: Option<YamlError>,
-    /// The first key that is there twice: told when nothing else is wrong.
-    twice: Option<YamlError>,
+    /// Keys that are there twice: told when nothing else is wrong.
+    twice: Vec<YamlError>,
     /// The first thing that YAML may have and JSON not, which is found after all others.
     not_json: Option<YamlError>,
 }
@@ -115,7 +115,7 @@ impl Builder<'_> {
             first_line: None,
             root: Value::Null,
             error: None,
-            twice: None,
+            twice: Vec::new(),
             not_json: None,
         }
     }
@@ -206,9 +206,17 @@ impl Builder<'_> {
         };
         if let Some(name) = twice {
             let error = self.error(at, format!("key \"{name}\" already set in map"));
-            self.twice.get_or_insert(error);
+            self.twice.push(error);
         }
         Ok(())
+    }
+
+    /// The first key that is there twice, and the others on lines of their own.
+    fn twice(&mut self) -> Option<YamlError> {
+        let mut all = self.twice.drain(..);
+        let mut first = all.next()?;
+        all.for_each(|other| first.message.push_str(&format!("\n  line {}: {}", other.line, other.message)));
+        Some(first)
     }
 
     fn set_key(&mut self, new: Key, at: Mark) -> Result<(), YamlError> {
