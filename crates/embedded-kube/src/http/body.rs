@@ -34,6 +34,20 @@ pub fn media_type(headers: &HeaderMap) -> String {
     value.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
 }
 
+/// Whether objects may be sent like this.
+pub fn check_media_type(headers: &HeaderMap) -> Result<(), Status> {
+    match media_type(headers).as_str() {
+        ""
+        | "*/*"
+        | "application/json"
+        | "application/yaml"
+        | "text/yaml"
+        | "application/x-yaml"
+        | "application/vnd.kubernetes.protobuf" => Ok(()),
+        _ => Err(Status::unsupported_media_type(ACCEPTED)),
+    }
+}
+
 /// A document and the keys that appear twice in it, as findings.
 pub fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
     match media_type(headers).as_str() {

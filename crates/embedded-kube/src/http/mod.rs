@@ -136,6 +136,9 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Re
 async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Response<Body>, Status> {
     let query = Query::parse(parts.uri.query().unwrap_or(""));
     let route = route::parse(parts.uri.path());
+    if !is_long_running(&route, parts, &query) {
+        query.check_timeout()?;
+    }
     if let Route::Resource(target) = route {
         return resource(shared, parts, query, target, body).await;
     }
@@ -178,6 +181,15 @@ async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Res
         }
         Route::Unknown if parts.uri.path().trim_end_matches('/') == "/openid/v1/jwks" => Ok(json_response(&shared.auth.signer.key_set())),
         Route::Resource(_) | Route::Unknown => Err(Status::no_such_path()),
+    }
+}
+
+/// Whether nobody asks how long a request may take.
+fn is_long_running(route: &Route, parts: &Parts, query: &Query) -> bool {
+    let Route::Resource(target) = route else { return false };
+    match target.subresource.as_deref() {
+        Some(part) => matches!(part, "attach" | "exec" | "log" | "portforward" | "proxy"),
+        None => parts.method == Method::GET && target.name.is_none() && query.flag("watch"),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::status::{Cause, Status};
 use crate::strategy::validate::{meta::manager_problems, rules::At};
 use serde_json::Value;
 use std::num::IntErrorKind;
+use tiphys_gocompat::duration;
 
 /// The parameters of a request, in order.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +55,12 @@ impl Query {
             };
             Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
         })
+    }
+
+    /// How long a request may take must be a duration.
+    pub fn check_timeout(&self) -> Result<(), Status> {
+        let timeout = self.get("timeout").map_or(Ok(0), duration::parse);
+        timeout.map(drop).map_err(|why| Status::bad_request(format!("invalid timeout specified in the request URL - {why}")))
     }
 
     /// Only `All` is known; what else was said is refused by [`Query::write_problems`].

@@ -76,8 +76,9 @@ fn read_object(call: &Call<'_>, bytes: &[u8]) -> Result<(Object, Vec<String>), S
 }
 
 pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
-    let mut options = options(call)?;
+    body::check_media_type(&call.parts.headers)?;
     let bytes = body::read(incoming).await?;
+    let mut options = options(call)?;
     let (object, findings) = read_object(call, &bytes)?;
     options.findings = findings;
     let (gvr, namespace) = (call.resource.gvr(), call.namespace.clone());
@@ -87,8 +88,8 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
 
 /// Replaces the object, or the part of it that the subresource stands for.
 pub async fn update(call: &Call<'_>, incoming: Body, part: Part) -> Result<Response<Body>, Status> {
-    let mut options = options(call)?;
     let bytes = body::read(incoming).await?;
+    let mut options = options(call)?;
     let (object, findings) = read_object(call, &bytes)?;
     options.findings = findings;
     options.named = Some(call.name().to_owned());
@@ -100,8 +101,8 @@ pub async fn update(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respo
 
 pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Response<Body>, Status> {
     let media = patch_type(call)?;
-    let mut options = options(call)?;
     let bytes = body::read(incoming).await?;
+    let mut options = options(call)?;
     let applies = media == patch_body::APPLY;
     let (patch, findings) = match patch_body::read(&media, call.query.validation(), &bytes) {
         Ok(found) => found,
