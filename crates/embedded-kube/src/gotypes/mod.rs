@@ -8,6 +8,7 @@ mod diff;
 mod internal;
 mod internal_names;
 mod normalize;
+mod over;
 mod read;
 mod syntax;
 mod text;
@@ -19,6 +20,7 @@ pub use diff::diff;
 pub use internal::internal;
 use normalize::omitted;
 pub use normalize::{drop_empty, drop_zero, forget_empty, may_share, normalize, read_into, share_equal, zero};
+pub use over::read_over;
 pub use read::{WrongType, cut_numbers};
 pub use syntax::syntax_error;
 pub use text::{AsWritten, text_of};
@@ -36,6 +38,13 @@ pub struct Struct {
     /// Such as `core/v1.Pod`.
     pub name: &'static str,
     pub fields: Vec<Field>,
+}
+
+impl Struct {
+    /// The field of that name, also one of a struct that is inlined.
+    pub fn field(&'static self, name: &str) -> Option<&'static Field> {
+        read::field(self, name).map(|(field, _)| field)
+    }
 }
 
 /// A field of a struct.

@@ -265,7 +265,7 @@ fn no_schema() -> WrongType {
 }
 
 /// The field of that name, and its path: Go names the structs that it is inlined from.
-fn field(of: &'static Struct, name: &str) -> Option<(&'static Field, Cow<'static, str>)> {
+pub(super) fn field(of: &'static Struct, name: &str) -> Option<(&'static Field, Cow<'static, str>)> {
     let own = of.fields.iter().find(|f| !f.inline && f.name == name);
     let inlined = || {
         of.fields.iter().filter(|f| f.inline).find_map(|f| {

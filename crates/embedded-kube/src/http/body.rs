@@ -1,16 +1,16 @@
 //! Request bodies: size, media type, JSON or YAML, duplicate keys. Main function: [`read_object`].
 
+use super::tree::{Known, Tree};
 use crate::catalog::Resource;
-use crate::gotypes;
+use crate::gotypes::{self, Struct};
 use crate::status::Status;
 use axum::body::Body;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
-use std::fmt;
 use tiphys_apimachinery::Object;
 use tiphys_gocompat::{json, yaml};
 
@@ -64,27 +64,36 @@ pub fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<(Value, Vec<String>), 
 }
 
 /// A patch in JSON.
-pub fn parse_patch(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
-    json(bytes)
+pub fn parse_patch(bytes: &[u8], known: Known) -> Result<(Value, Vec<String>), String> {
+    json(bytes, known)
 }
 
 fn parse_json(bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
-    json(bytes).map_err(|error| Status::bad_request(format!("the object provided is unrecognized: {error}")))
+    json(bytes, Known::Nothing).map_err(|error| Status::bad_request(format!("the object provided is unrecognized: {error}")))
 }
 
 /// Bytes that are no UTF-8, and halves of surrogate pairs, become replacement characters, as in Go. The error is Go's, too.
-fn json(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
-    match decode_json(bytes) {
-        Err(_) if std::str::from_utf8(bytes).is_err() => decode_json(&replace_invalid(bytes)),
-        Err(error) if error.contains("surrogate") || error.contains("hex escape") => decode_json(&replace_surrogates(bytes)),
+fn json(bytes: &[u8], known: Known) -> Result<(Value, Vec<String>), String> {
+    match decode_json(bytes, known) {
+        Err(_) if std::str::from_utf8(bytes).is_err() => decode_json(&replace_invalid(bytes), known),
+        Err(error) if error.contains("surrogate") || error.contains("hex escape") => decode_json(&replace_surrogates(bytes), known),
         other => other,
     }
 }
 
-fn decode_json(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
+/// What Go reads into a struct, where it matters that it is one: some key is there twice.
+fn json_of(bytes: &[u8], of: Option<&'static Struct>) -> Result<(Value, Vec<String>), String> {
+    let found = json(bytes, Known::Nothing)?;
+    match of {
+        Some(of) if !found.1.is_empty() => json(bytes, Known::Struct(of)),
+        _ => Ok(found),
+    }
+}
+
+fn decode_json(bytes: &[u8], known: Known) -> Result<(Value, Vec<String>), String> {
     let mut findings = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let seed = Tree { path: Path::default(), findings: &mut findings };
+    let seed = Tree { path: String::new(), known, findings: &mut findings };
     let value = seed.deserialize(&mut reader).and_then(|v| reader.end().map(|()| v));
     match value {
         Ok(value) => Ok((value, findings)),
@@ -149,7 +158,7 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     // JSON is YAML, and clients send JSON as `application/apply-patch+yaml`; it is read faster as JSON.
     if bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
         && is_same_in_yaml(bytes)
-        && let Ok(found) = json(bytes)
+        && let Ok(found) = json(bytes, Known::Nothing)
         && found.1.is_empty()
         && !has_fractions(&found.0)
     {
@@ -206,22 +215,23 @@ fn go_yaml(error: &yaml::YamlError) -> String {
     }
 }
 
-/// An object and the decoder's findings. `kind` is what the request is for; a null body is an empty one.
-pub fn read_object(kind: &str, headers: &HeaderMap, bytes: &[u8]) -> Result<(Object, Vec<String>), Status> {
+/// An object and the decoder's findings. `kind` is what the request is for, and `of` the struct that it has in Go; a null body is an
+/// empty one.
+pub fn read_object(kind: &str, of: Option<&'static Struct>, headers: &HeaderMap, bytes: &[u8]) -> Result<(Object, Vec<String>), Status> {
     let refuse = |why: String| {
         Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({})", summary(bytes)))
     };
-    read_typed(headers, bytes)?.map(|(map, findings)| (Object(map), findings)).map_err(refuse)
+    read_typed(of, headers, bytes)?.map(|(map, findings)| (Object(map), findings)).map_err(refuse)
 }
 
 /// What was read, and what its decoder noticed.
 type Found = (Map<String, Value>, Vec<String>);
 
 /// A body that says what it is; the inner error is why it cannot be read.
-pub fn read_typed(headers: &HeaderMap, bytes: &[u8]) -> Result<Result<Found, String>, Status> {
+pub fn read_typed(of: Option<&'static Struct>, headers: &HeaderMap, bytes: &[u8]) -> Result<Result<Found, String>, Status> {
     let no_kind = |error: String| format!("couldn't get version/kind; json parse error: {error}");
     let read = match media_type(headers).as_str() {
-        "" | "application/json" | "*/*" => json(bytes).map_err(no_kind),
+        "" | "application/json" | "*/*" => json_of(bytes, of).map_err(no_kind),
         "application/yaml" | "text/yaml" | "application/x-yaml" => yaml(bytes),
         _ => Ok(parse(headers, bytes)?),
     };
@@ -265,90 +275,6 @@ fn summary(bytes: &[u8]) -> String {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{dots}", String::from_utf8_lossy(part)),
         Some(_) => format!("{}{dots}", part.iter().map(|b| format!("{b:02x}")).collect::<String>()),
-    }
-}
-
-/// The way to a value, for messages: `spec.containers[0].name`.
-#[derive(Clone, Default)]
-struct Path(String);
-
-impl Path {
-    fn key(&self, key: &str) -> Self {
-        if self.0.is_empty() { Self(key.to_owned()) } else { Self(format!("{}.{key}", self.0)) }
-    }
-}
-
-/// Builds a tree and notes duplicate keys (the last one wins, as in Go). Nulls inside maps are kept.
-struct Tree<'a> {
-    path: Path,
-    findings: &'a mut Vec<String>,
-}
-
-impl<'de> DeserializeSeed<'de> for Tree<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Tree<'_> {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_bool<E>(self, v: bool) -> Result<Value, E> {
-        Ok(v.into())
-    }
-
-    fn visit_i64<E>(self, v: i64) -> Result<Value, E> {
-        Ok(v.into())
-    }
-
-    fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
-        Ok(v.into())
-    }
-
-    fn visit_f64<E>(self, v: f64) -> Result<Value, E> {
-        Ok(v.into())
-    }
-
-    fn visit_str<E>(self, v: &str) -> Result<Value, E> {
-        Ok(v.into())
-    }
-
-    fn visit_string<E>(self, v: String) -> Result<Value, E> {
-        Ok(v.into())
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        loop {
-            let path = Path(format!("{}[{}]", self.path.0, list.len()));
-            match seq.next_element_seed(Tree { path, findings: &mut *self.findings })? {
-                Some(value) => list.push(value),
-                None => return Ok(Value::Array(list)),
-            }
-        }
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
-        while let Some(key) = access.next_key::<String>()? {
-            let path = self.path.key(&key);
-            if map.contains_key(&key) {
-                self.findings.push(format!("duplicate field \"{}\"", path.0));
-            }
-            let value = access.next_value_seed(Tree { path, findings: &mut *self.findings })?;
-            map.insert(key, value);
-        }
-        Ok(Value::Object(map))
     }
 }
 

@@ -17,7 +17,7 @@ pub async fn sent(call: &Call<'_>, incoming: Body) -> Result<Map<String, Value>,
 }
 
 fn of_body(call: &Call<'_>, bytes: &[u8]) -> Result<Map<String, Value>, Status> {
-    let mut map = body::read_typed(&call.parts.headers, bytes)?.map_err(Status::bad_request)?.0;
+    let mut map = body::read_typed(gotypes::find("meta/v1.DeleteOptions"), &call.parts.headers, bytes)?.map_err(Status::bad_request)?.0;
     let mut word = |field| map.remove(field).and_then(|value| value.as_str().map(str::to_owned)).filter(|text| !text.is_empty());
     let (version, kind) = (word("apiVersion"), word("kind"));
     if let Some(kind) = kind.filter(|kind| kind != "DeleteOptions") {

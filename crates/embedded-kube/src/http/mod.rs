@@ -27,6 +27,7 @@ mod selectors;
 mod special;
 mod table;
 mod token;
+mod tree;
 mod warnings;
 mod watch;
 mod write;

@@ -1,6 +1,7 @@
 //! The body of a patch. Main function: [`read`].
 
 use super::body;
+use super::tree::Known;
 use crate::registry::{FieldValidation, Patch, Spelling};
 use crate::status::{Cause, Status};
 use serde_json::{Map, Value};
@@ -20,9 +21,11 @@ pub fn read(media: &str, validation: FieldValidation, bytes: &[u8]) -> Result<(P
         return Ok((Patch::Apply(config), findings));
     }
     let validated = validation != FieldValidation::Ignore;
-    let (value, findings) = body::parse_patch(bytes).map_err(|why| unreadable(media, validated, why))?;
+    let (value, mut findings) = body::parse_patch(bytes, if media == JSON { Known::Operations } else { Known::Nothing })
+        .map_err(|why| unreadable(media, validated, why))?;
     let patch = match media {
         JSON => {
+            findings.iter_mut().for_each(|finding| finding.insert_str(0, "json patch "));
             let plain = String::from_utf8_lossy(bytes).contains(['<', '>', '&', '\u{2028}', '\u{2029}']);
             Patch::Json(operations(value, validated)?, if plain { Spelling::Plain } else { Spelling::Escaped })
         }

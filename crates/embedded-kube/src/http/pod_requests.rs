@@ -1,6 +1,7 @@
 //! What is asked of a pod besides changing it: eviction, which disruption budgets may forbid, and binding to a node.
 
 use super::{Call, body, bytes_response, delete_options, negotiate, with_warnings, write};
+use crate::gotypes;
 use crate::registry::{DeleteOptions, Part, WriteOptions, check_preconditions, meta};
 use crate::status::{Cause, Status};
 use crate::strategy;
@@ -39,7 +40,7 @@ fn budgets() -> Gvr {
 pub async fn evict(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
-    let (mut request, findings) = body::read_object("Eviction", &call.parts.headers, &bytes)?;
+    let (mut request, findings) = body::read_object("Eviction", gotypes::find("policy/v1.Eviction"), &call.parts.headers, &bytes)?;
     options.findings = findings;
     let resource = call.spoken()?;
     if request.gvk() == Gvk::new("policy", "v1beta1", "Eviction") {
@@ -283,7 +284,7 @@ pub async fn bind(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Sta
     negotiate::form_but_table(&call.parts.headers)?;
     let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
-    let (mut binding, findings) = body::read_object("Binding", &call.parts.headers, &bytes)?;
+    let (mut binding, findings) = body::read_object("Binding", gotypes::find("core/v1.Binding"), &call.parts.headers, &bytes)?;
     options.findings = findings;
     // The old form is posted to the collection.
     let alone = call.resource.is("", "bindings");

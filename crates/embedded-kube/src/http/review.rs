@@ -25,7 +25,7 @@ pub async fn answer(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let form = negotiate::form_but_table(&call.parts.headers)?;
     let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
-    let (mut object, findings) = body::read_object(&call.resource.kind, &call.parts.headers, &bytes)?;
+    let (mut object, findings) = body::read_object(&call.resource.kind, gotypes::of(&call.resource.gvk()), &call.parts.headers, &bytes)?;
     options.findings = findings;
     meta::check_type(&call.resource, &mut object)?;
     let mut warnings = strategy::check_fields(&call.resource, &mut object, &options)?;

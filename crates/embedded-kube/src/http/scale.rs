@@ -3,6 +3,7 @@
 use super::negotiate::{self, Form};
 use super::{Call, body, json_response, object, patch_body, table, with_warnings, write};
 use crate::catalog::{CRD_TABLE, Resource};
+use crate::gotypes;
 use crate::registry::meta::{asked_revision, check_name, check_uid, replaces};
 use crate::registry::{Part, Patch, WriteOptions, Written, apply_scale, patched_scale, track_scale, unreadable};
 use crate::status::Status;
@@ -99,7 +100,7 @@ fn answer(call: &Call<'_>, object: &Object) -> Result<Response<Body>, Status> {
 pub async fn update(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
-    let (mut scale, findings) = body::read_object("Scale", &call.parts.headers, &bytes)?;
+    let (mut scale, findings) = body::read_object("Scale", gotypes::find("autoscaling/v1.Scale"), &call.parts.headers, &bytes)?;
     options.findings = findings;
     let warnings = strategy::read_scale(&mut scale, &options).map_err(|why| not_a_scale(call, &why.reading))?;
     check_namespace(call, &scale).and_then(|()| check_name(call.name(), &scale)).map_err(|status| status.warned(&warnings))?;

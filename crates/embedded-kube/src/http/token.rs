@@ -5,6 +5,7 @@ use super::{Call, body, json_response, with_warnings, write};
 use crate::auth::Auth;
 use crate::auth::jwt::{Bound, Claims, Ref};
 use crate::catalog::Resource;
+use crate::gotypes;
 use crate::registry::{Part, WriteOptions, meta};
 use crate::status::{Cause, Status};
 use crate::strategy;
@@ -24,7 +25,8 @@ const DEFAULT_SECONDS: i64 = 3_600;
 pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
-    let (mut request, findings) = body::read_object("TokenRequest", &call.parts.headers, &bytes)?;
+    let (mut request, findings) =
+        body::read_object("TokenRequest", gotypes::find("authentication/v1.TokenRequest"), &call.parts.headers, &bytes)?;
     options.findings = findings;
     let resource = call.spoken()?;
     meta::check_type(&resource, &mut request)?;

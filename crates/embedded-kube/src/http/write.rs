@@ -3,6 +3,7 @@
 use super::negotiate::{self, Form};
 use super::selectors::Filter;
 use super::{Call, body, delete_options, json_response, list, object, patch_body, table, with_warnings};
+use crate::gotypes;
 use crate::registry::{DeleteOptions, Deleted, FieldValidation, Part, Registry, Sender, WriteOptions, Written};
 use crate::status::{Cause, Details, Status};
 use axum::body::Body;
@@ -67,7 +68,8 @@ async fn carried_out<T: Send + 'static>(
 
 /// The object in a body. Without a Go type nothing says which kind it is but the object itself.
 fn read_object(call: &Call<'_>, bytes: &[u8]) -> Result<(Object, Vec<String>), Status> {
-    let (object, findings) = body::read_object(&call.resource.kind, &call.parts.headers, bytes)?;
+    let of = gotypes::of(&call.resource.gvk()).filter(|_| call.resource.custom.is_none());
+    let (object, findings) = body::read_object(&call.resource.kind, of, &call.parts.headers, bytes)?;
     if call.resource.custom.is_some() && object.kind().is_empty() {
         let validated = call.query.validation() != FieldValidation::Ignore;
         return Err(body::without_kind(&call.resource, validated, bytes));

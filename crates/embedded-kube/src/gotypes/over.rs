@@ -1,0 +1,73 @@
+//! A value read where Go has read one before: a key that is twice in a text. Main function: [`read_over`].
+
+use super::{Field, Struct, Type, find};
+use serde_json::{Map, Value};
+
+/// Reads a value into a field: structs, lists and maps keep what it does not say, as far as Go reads into what is there.
+pub fn read_over(old: &mut Value, new: Value, field: &Field) {
+    if new.is_null() && !field.pointer && keeps(&field.ty) {
+        return;
+    }
+    over(old, new, &field.ty);
+}
+
+/// Whether a null changes nothing of it, unless it stands behind a pointer.
+fn keeps(ty: &Type) -> bool {
+    matches!(ty, Type::Message(_) | Type::String | Type::Bool | Type::Int32 | Type::Int64 | Type::Float | Type::Raw)
+}
+
+fn over(old: &mut Value, new: Value, ty: &Type) {
+    match (ty, &mut *old, new) {
+        (Type::Message(name), Value::Object(old), Value::Object(new)) => {
+            if let Some(of) = find(name) {
+                object(old, new, of);
+            }
+        }
+        // What did not fit is told, whatever came after it.
+        (Type::Message(_) | Type::Map(_), other, _) if !other.is_object() && !other.is_null() => {}
+        (Type::Map(_), Value::Object(old), Value::Object(new)) => old.extend(new),
+        (Type::List(item), Value::Array(old), Value::Array(new)) => list(old, new, item),
+        (_, old, new) => *old = new,
+    }
+}
+
+fn object(old: &mut Map<String, Value>, new: Map<String, Value>, of: &'static Struct) {
+    for (key, value) in new {
+        match (of.field(&key), old.get_mut(&key)) {
+            (Some(field), Some(old)) => read_over(old, value, field),
+            _ => drop(old.insert(key, value)),
+        }
+    }
+}
+
+/// Each element into the one in its place; those behind the last one go.
+fn list(old: &mut Vec<Value>, new: Vec<Value>, item: &Type) {
+    old.truncate(new.len());
+    for (at, value) in new.into_iter().enumerate() {
+        match old.get_mut(at) {
+            Some(old) if value.is_null() && !old.is_null() && keeps(item) => {}
+            Some(old) => over(old, value, item),
+            None => old.push(value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_not_said_again_stays() {
+        let field = find("core/v1.Pod").and_then(|pod| pod.field("spec")).expect("a field");
+        let mut spec = json!({"containers": [{"name": "a", "image": "b"}, {"name": "c"}], "nodeSelector": {"a": "b"}, "hostNetwork": true});
+        let again = json!({"containers": [{"name": "d"}], "nodeSelector": {"c": "d"}, "hostNetwork": null});
+        read_over(&mut spec, again, field);
+        let expected = json!({"containers": [{"name": "d", "image": "b"}], "nodeSelector": {"a": "b", "c": "d"}, "hostNetwork": true});
+        assert_eq!(spec, expected);
+        read_over(&mut spec, Value::Null, field);
+        assert_eq!(spec, expected);
+        read_over(&mut spec, json!({"containers": null, "nodeSelector": {}}), field);
+        assert_eq!(spec, json!({"containers": null, "nodeSelector": {"a": "b", "c": "d"}, "hostNetwork": true}));
+    }
+}
