@@ -10,8 +10,9 @@ use crate::registry::Stored;
 use crd::Custom;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
+use tiphys_apimachinery::gvk::{join_api_version, split_api_version};
 use tiphys_apimachinery::schema::{self, TypeRef};
-use tiphys_apimachinery::{Gvk, Gvr, Object, gvk::join_api_version};
+use tiphys_apimachinery::{Gvk, Gvr, Object};
 
 /// Where the definitions of custom resources are kept.
 pub const CRD_TABLE: &str = "apiextensions.k8s.io/customresourcedefinitions";
@@ -84,8 +85,13 @@ impl Resource {
 
     /// What the definition says of the version of an object of this kind.
     pub fn written_as(&self, object: &Object) -> Option<&Custom> {
-        let gvk = object.gvk();
-        self.customs.get(&gvk.version).filter(|_| gvk.group == self.group).map(|custom| &**custom)
+        self.in_version(object.api_version())
+    }
+
+    /// What the definition says of a version.
+    pub fn in_version(&self, api_version: &str) -> Option<&Custom> {
+        let (group, version) = split_api_version(api_version);
+        self.customs.get(version).filter(|_| group == self.group).map(|custom| &**custom)
     }
 
     /// The same, as far as it matters to an object of another kind that one of its subresources speaks.

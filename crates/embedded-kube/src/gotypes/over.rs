@@ -1,6 +1,6 @@
 //! A value read where Go has read one before: a key that is twice in a text. Main function: [`read_over`].
 
-use super::{Field, Struct, Type, find};
+use super::{Field, Struct, Type};
 use serde_json::{Map, Value};
 
 /// Reads a value into a field: structs, lists and maps keep what it does not say, as far as Go reads into what is there.
@@ -18,8 +18,8 @@ fn keeps(ty: &Type) -> bool {
 
 fn over(old: &mut Value, new: Value, ty: &Type) {
     match (ty, &mut *old, new) {
-        (Type::Message(name), Value::Object(old), Value::Object(new)) => {
-            if let Some(of) = find(name) {
+        (Type::Message(message), Value::Object(old), Value::Object(new)) => {
+            if let Some(of) = message.find() {
                 object(old, new, of);
             }
         }
@@ -54,6 +54,7 @@ fn list(old: &mut Vec<Value>, new: Vec<Value>, item: &Type) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::find;
     use super::*;
     use serde_json::json;
 

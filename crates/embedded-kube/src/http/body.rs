@@ -3,6 +3,7 @@
 use super::tree::{Known, Tree};
 use crate::catalog::Resource;
 use crate::gotypes::{self, Struct};
+use crate::registry::{TYPE_META, meta};
 use crate::status::Status;
 use axum::body::Body;
 use bytes::Bytes;
@@ -237,7 +238,7 @@ pub fn read_typed(of: Option<&'static Struct>, headers: &HeaderMap, bytes: &[u8]
     };
     Ok(read.and_then(|(value, findings)| match value {
         Value::Null => Ok((Map::new(), findings)),
-        Value::Object(map) => typed(&map).map_err(no_kind).map(|()| (map, findings)),
+        Value::Object(map) => typed(&map).map_err(no_kind).and_then(|()| versioned(&map)).map(|()| (map, findings)),
         other => Err(no_kind(format!("json: cannot unmarshal {} into Go value of type {TYPE_META}", json::kind(&other)))),
     }))
 }
@@ -249,6 +250,11 @@ fn typed(map: &Map<String, Value>) -> Result<(), String> {
         Some((field, other)) => Err(format!("json: cannot unmarshal {} into Go struct field .{field} of type string", json::kind(other))),
         None => Ok(()),
     }
+}
+
+/// Whether the version is one of a group, or of the group without a name.
+fn versioned(map: &Map<String, Value>) -> Result<(), String> {
+    map.get("apiVersion").and_then(Value::as_str).map_or(Ok(()), meta::group_version)
 }
 
 /// The refusal of a body that does not say of which kind it is.
@@ -263,8 +269,11 @@ pub fn without_kind(resource: &Resource, validated: bool, bytes: &[u8]) -> Statu
     })
 }
 
-/// What Go reads kind and version into.
-pub const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+/// The refusal of a body that says a group and no version.
+pub fn without_version(resource: &Resource, kind: &str, bytes: &[u8]) -> Status {
+    let why = format!("Object 'apiVersion' is missing in '{}'", String::from_utf8_lossy(bytes));
+    Status::bad_request(format!("{kind} in version \"\" cannot be handled as a {}: {why}", resource.kind))
+}
 
 /// The beginning of a body, for messages: as text when it looks like an object, else as hexadecimal digits.
 fn summary(bytes: &[u8]) -> String {

@@ -2,8 +2,8 @@
 
 use super::body;
 use super::tree::Known;
-use crate::registry::{FieldValidation, Patch, Spelling};
-use crate::status::{Cause, Status};
+use crate::registry::{FieldValidation, Patch, Spelling, not_an_object};
+use crate::status::Status;
 use serde_json::{Map, Value};
 use tiphys_gocompat::json;
 
@@ -70,14 +70,7 @@ fn fields(value: Value, validated: bool) -> Result<Value, Status> {
     match value {
         Value::Null => Err(Status::bad_request(NO_PATCH)),
         // It is what the object becomes.
-        Value::Array(_) if !validated => {
-            let kind = json::kind(&value);
-            let why = format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go value of type {}",
-                body::TYPE_META
-            );
-            Err(Status::invalid("", "", "", vec![Cause::invalid("patch", &value.to_string().into(), &why)]))
-        }
+        Value::Array(_) if !validated => Err(not_an_object(value.to_string())),
         Value::Object(_) => Ok(value),
         _ if !validated => Err(Status::bad_request(NO_PATCH)),
         _ => Ok(value),

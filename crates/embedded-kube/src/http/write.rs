@@ -74,6 +74,10 @@ fn read_object(call: &Call<'_>, bytes: &[u8]) -> Result<(Object, Vec<String>), S
         let validated = call.query.validation() != FieldValidation::Ignore;
         return Err(body::without_kind(&call.resource, validated, bytes));
     }
+    let said = object.gvk();
+    if call.resource.custom.is_none() && said.version.is_empty() && !said.group.is_empty() && said.group != call.resource.group {
+        return Err(body::without_version(&call.resource, &said.kind, bytes));
+    }
     Ok((object, findings))
 }
 

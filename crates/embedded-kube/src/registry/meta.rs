@@ -23,8 +23,7 @@ pub fn check_type(resource: &Resource, object: &mut Object) -> Result<(), Status
     if object.api_version() != resource.api_version() || object.kind() != resource.kind {
         let (want, got) = (resource.gvk(), object.gvk());
         let nothing = object.api_version().is_empty() && object.kind().is_empty();
-        let fits = (object.api_version().is_empty() || object.api_version() == want.api_version())
-            && (object.kind().is_empty() || object.kind() == want.kind);
+        let fits = is_version(&want, &got) && (got.kind.is_empty() || got.kind == want.kind);
         // A decoder that knows the type fills in what was not said; validation looks at the kind of a custom object.
         if resource.custom.is_some() && !nothing {
             let null = ["apiVersion", "kind"].into_iter().find(|field| object.0.get(*field).is_some_and(serde_json::Value::is_null));
@@ -33,11 +32,6 @@ pub fn check_type(resource: &Resource, object: &mut Object) -> Result<(), Status
                 let version = object.api_version();
                 let why = format!("{kind} in version {version:?} cannot be handled as a {kind}: ");
                 return Err(Status::bad_request(format!("{why}.{field} accessor error: <nil> is of the type <nil>, expected string")));
-            }
-            if object.api_version() != want.api_version() {
-                let (got, want) = (got.api_version(), want.api_version());
-                let why = format!("the API version in the data ({got}) does not match the expected API version ({want})");
-                return Err(Status::bad_request(why));
             }
         } else if nothing || fits {
             object.0.insert("apiVersion".into(), want.api_version().into());
@@ -56,6 +50,29 @@ pub fn check_type(resource: &Resource, object: &mut Object) -> Result<(), Status
         )));
     }
     Ok(())
+}
+
+/// Whether a text is a group and a version.
+pub fn group_version(text: &str) -> Result<(), String> {
+    match text.matches('/').count() {
+        0 | 1 => Ok(()),
+        _ => Err(format!("unexpected GroupVersion string: {text}")),
+    }
+}
+
+/// Whether a version that an object says is the one that is wanted, or none, or none of the wanted group.
+pub fn is_version(want: &Gvk, said: &Gvk) -> bool {
+    (said.group.is_empty() && said.version.is_empty())
+        || (said.group == want.group && (said.version.is_empty() || said.version == want.version))
+}
+
+/// A custom object is of the version of the URL. It is read before anybody looks at that.
+pub fn check_version(resource: &Resource, object: &Object) -> Result<(), Status> {
+    let (got, want) = (object.gvk().api_version(), resource.api_version());
+    if resource.custom.is_none() || got == want {
+        return Ok(());
+    }
+    Err(Status::bad_request(format!("the API version in the data ({got}) does not match the expected API version ({want})")))
 }
 
 /// The object's namespace is that of the URL; nothing in the object stands for it.

@@ -1,10 +1,11 @@
 //! What a patch makes of an object, and how the real server refuses one. Main functions: [`patched`], [`unreadable`].
 
-use super::options::{Patch, Spelling};
+use super::meta::{group_version, is_version};
+use super::options::{Patch, Spelling, WriteOptions};
 use crate::catalog::Resource;
 use crate::gotypes::{self, AsWritten};
 use crate::status::{Cause, Status};
-use crate::strategy::Unreadable;
+use crate::strategy::{Unreadable, judge};
 use crate::structural::gofmt;
 use serde_json::Value;
 use tiphys_apimachinery::patch::{self, PatchError};
@@ -14,8 +15,6 @@ use tiphys_gocompat::json;
 
 /// The refusal of a patch whose result cannot be read as the kind it should be. `result` is the patched object.
 pub fn unreadable(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &Object, why: &Unreadable) -> Status {
-    let refused = |shown: String, why: &str| Status::invalid("", "", "", vec![Cause::invalid("patch", &shown.into(), why)]);
-    let of = gotypes::of(gvk).filter(|_| builtin);
     match how {
         Patch::Strategic(sent) => {
             let rest = schema::builtin().type_for(gvk).map(|ty| patch::strategic::rest(&Value::Object(old.0.clone()), sent, ty));
@@ -30,53 +29,87 @@ pub fn unreadable(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &
             );
             Status::new(500, "", text)
         }
-        Patch::Merge(_) | Patch::Json(..) => {
-            let text = match (of.map(|of| AsWritten::new(&old.0, of)), how) {
-                (Some(written), Patch::Json(operations, _)) => written.json_patched(operations),
-                (Some(written), Patch::Merge(patch)) => written.merge_patched(patch),
-                _ => gofmt::json(&Value::Object(result.0.clone())),
-            };
-            refused(text, &why.reading)
-        }
+        Patch::Merge(_) | Patch::Json(..) => refused(patched_text(gvk, builtin, how, old, result), &why.reading),
     }
+}
+
+/// What a patch is refused for that makes this of an object.
+fn refused(shown: String, why: &str) -> Status {
+    Status::invalid("", "", "", vec![Cause::invalid("patch", &shown.into(), why)])
+}
+
+/// The text of a patched object.
+fn patched_text(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &Object) -> String {
+    let written = gotypes::of(gvk).filter(|_| builtin).map(|of| AsWritten::new(&old.0, of));
+    match (written, how) {
+        (Some(written), Patch::Json(operations, _)) => written.json_patched(operations),
+        (Some(written), Patch::Merge(patch)) => written.merge_patched(patch),
+        _ => gofmt::json(&Value::Object(result.0.clone())),
+    }
+}
+
+/// The refusal of a patch that makes a list of an object.
+pub fn not_an_object(text: String) -> Status {
+    refused(text, &format!("couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type {TYPE_META}"))
 }
 
 /// Decides what a patch does that makes an object of another kind: strategic patches have no say in it, and of the text that the
 /// others make something else is read.
 pub fn settle_type(resource: &Resource, how: &Patch, old: &Object, result: &mut Object) -> Result<(), Status> {
-    if resource.custom.is_some() || (result.api_version() == old.api_version() && result.kind() == old.kind()) {
+    if result.api_version() == old.api_version() && result.kind() == old.kind() {
         return Ok(());
     }
-    let refused = |why: Unreadable| Err(unreadable(&resource.gvk(), true, how, old, result, &why));
-    let wrong =
-        ["kind", "apiVersion"].into_iter().find_map(|field| Some((field, result.0.get(field).filter(|v| !v.is_string() && !v.is_null())?)));
-    if let Some((field, value)) = wrong {
-        let kind = json::kind(value);
-        return refused(Unreadable {
-            reading: format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go struct field .{field} of type string"
-            ),
-            converting: match value.is_i64() || value.is_u64() {
-                true => "cannot convert int64 to string".to_owned(),
-                false => "unrecognized type: string".to_owned(),
-            },
-        });
+    let (builtin, is_text) = (resource.custom.is_none(), matches!(how, Patch::Merge(_) | Patch::Json(..)));
+    let refused = |result: &Object, why: Unreadable| Err(unreadable(&resource.gvk(), builtin, how, old, result, &why));
+    if (builtin || is_text)
+        && let Some(why) = unreadable_type(result)
+    {
+        return refused(result, why);
     }
-    let says_kind = !result.kind().is_empty();
+    if is_text && let Err(why) = group_version(result.api_version()) {
+        return refused(result, why.into());
+    }
+    let missing = |field: &str, result: &Object| {
+        format!("Object '{field}' is missing in '{}'", patched_text(&resource.gvk(), builtin, how, old, result))
+    };
+    if !builtin {
+        return match result.0.get("apiVersion") {
+            _ if !is_text => Ok(()),
+            _ if result.kind().is_empty() => refused(result, missing("Kind", result).into()),
+            Some(Value::Null) => {
+                refused(result, ".apiVersion accessor error: <nil> is of the type <nil>, expected string".to_owned().into())
+            }
+            _ => Ok(()),
+        };
+    }
     match how {
-        Patch::Merge(_) | Patch::Json(..) if says_no_version(result) => return Ok(()),
-        Patch::Merge(_) | Patch::Json(..) if says_kind => {
+        Patch::Apply(_) => return Ok(()),
+        _ if is_text && says_no_version(resource, result) => {
+            let (group, kind) = (&resource.group, result.kind());
+            if kind.is_empty() || schema::resources().iter().any(|known| known.group == *group && known.kind == kind) {
+                return Ok(());
+            }
+            let scheme = "in scheme \"pkg/runtime/scheme.go:111\"";
+            return refused(result, format!("no kind {kind:?} is registered for the internal version of group {group:?} {scheme}").into());
+        }
+        _ if is_text && !result.kind().is_empty() => {
             let got = result.gvk();
+            if got.group == resource.group && got.kind == resource.kind && is_version(&resource.gvk(), &got) {
+                result.0.insert("apiVersion".into(), old.api_version().into());
+                return Ok(());
+            }
             if got.group == resource.group && got.kind == resource.kind && schema::builtin().type_for(&got).is_some() {
                 return Ok(());
             }
+            if got.version.is_empty() {
+                return refused(result, missing("apiVersion", result).into());
+            }
             let read = gotypes::of(&got).map(|of| gotypes::read_into(&mut result.0.clone(), of, false));
-            return refused(match read {
-                Some(Err(wrong)) => wrong.into(),
-                _ => super::meta::not_of_type(resource, &got).into(),
-            });
+            return match read {
+                Some(Err(wrong)) => refused(result, wrong.into()),
+                _ => refused(result, super::meta::not_of_type(resource, &got).into()),
+            };
         }
-        Patch::Apply(_) => return Ok(()),
         _ => {}
     }
     result.0.insert("apiVersion".into(), old.api_version().into());
@@ -84,18 +117,44 @@ pub fn settle_type(resource: &Resource, how: &Patch, old: &Object, result: &mut 
     Ok(())
 }
 
-/// Whether a patched object does not say its version. One that says something else cannot be read.
-pub fn says_no_version(result: &Object) -> bool {
-    result.0.get("apiVersion").is_none_or(|version| version.is_null() || version == "")
+/// What is said of a kind or a version that is no text.
+fn unreadable_type(result: &Object) -> Option<Unreadable> {
+    let wrong = |field| Some((field, result.0.get(field).filter(|v| !v.is_string() && !v.is_null())?));
+    let (field, value) = ["kind", "apiVersion"].into_iter().find_map(wrong)?;
+    let kind = json::kind(value);
+    Some(Unreadable {
+        reading: format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go struct field .{field} of type string"
+        ),
+        converting: match value.is_i64() || value.is_u64() {
+            true => "cannot convert int64 to string".to_owned(),
+            false => "unrecognized type: string".to_owned(),
+        },
+    })
 }
 
-/// The refusal of a patch that takes the version away: what is built in is read as the struct inside then, in which nothing is found.
-pub fn without_version(resource: &Resource, name: &str) -> Status {
-    match resource.custom {
-        Some(_) => Status::internal("Object 'apiVersion' is missing in 'object has no apiVersion field'"),
-        None => Status::bad_request(format!("the name of the object ({name} based on URL) was undeterminable: name must be provided")),
+/// Whether a patched object does not say its version. One that says something else cannot be read.
+pub fn says_no_version(resource: &Resource, result: &Object) -> bool {
+    let said = result.gvk();
+    said.version.is_empty() && (said.group.is_empty() || said.group == resource.group || resource.custom.is_some())
+}
+
+/// The refusal of a patch that takes the version of what is built in away: it is read as the struct inside then, in which nothing is found.
+pub fn without_version(resource: &Resource, (old, result): (&Object, &Object), how: &Patch, options: &WriteOptions) -> Status {
+    let unknown = result.0.keys().filter(|key| !matches!(key.as_str(), "apiVersion" | "kind"));
+    let unknown = unknown.map(|key| format!("unknown field {}", gofmt::quoted(key)));
+    match judge(options.findings.iter().cloned().chain(unknown).collect(), options) {
+        Err(why) => unreadable(&resource.gvk(), true, how, old, result, &why),
+        Ok(warnings) => {
+            let name = old.name();
+            Status::bad_request(format!("the name of the object ({name} based on URL) was undeterminable: name must be provided"))
+                .warned(&warnings)
+        }
     }
 }
+
+/// What Go reads kind and version into.
+pub const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
 /// A patch that does not even have the right JSON type; requests say so whether fields are validated or not.
 fn wrong_patch(found: &Value, wanted: &str) -> Status {
@@ -215,7 +274,10 @@ fn patched_as(ty: Option<TypeRef<'static>>, old: &Object, how: &Patch) -> Result
         Patch::Apply(_) => Ok(document),
     };
     let value = result.map_err(|e| patch_refused(&e))?;
-    Object::from_value(value).map_err(|e| Status::bad_request(e.to_string()))
+    match value {
+        Value::Object(map) => Ok(Object(map)),
+        list => Err(not_an_object(gofmt::json(&list))),
+    }
 }
 
 #[cfg(test)]

@@ -33,7 +33,8 @@ fn read(
 ) -> Result<Vec<String>, Status> {
     meta::check_type(resource, object)?;
     let mut warnings = strategy::check_fields(resource, object, options)?;
-    meta::check_namespace(resource, namespace, object)
+    meta::check_version(resource, object)
+        .and_then(|()| meta::check_namespace(resource, namespace, object))
         .and_then(|()| name.map_or(Ok(()), |name| meta::check_name(name, object)))
         .map_err(|status| status.warned(&warnings))?;
     warnings.extend(meta::distinct_owners(object, false));
@@ -239,8 +240,9 @@ impl Registry {
             };
             let reading = WriteOptions { from_tree: applied || matches!(patch, Patch::Strategic(_)), applied, ..options.clone() };
             patches::settle_type(&resource, patch, &old, &mut new)?;
-            if matches!(patch, Patch::Json(..) | Patch::Merge(_)) && patches::says_no_version(&new) {
-                return Err(patches::without_version(&resource, name));
+            let no_version = matches!(patch, Patch::Json(..) | Patch::Merge(_)) && patches::says_no_version(&resource, &new);
+            if no_version && resource.custom.is_none() {
+                return Err(patches::without_version(&resource, (&old, &new), patch, options));
             }
             // What is built in is quoted as its text was patched.
             let result = resource.custom.is_some().then(|| new.clone());
@@ -248,6 +250,9 @@ impl Registry {
                 let result = result.as_ref().unwrap_or(&old);
                 patches::unreadable(&resource.gvk(), resource.custom.is_none(), patch, &old, result, &unreadable)
             })?;
+            if no_version {
+                return Err(Status::internal(strategy::WITHOUT_VERSION).warned(&warnings));
+            }
             if let Some(result) = result.filter(|result| applied && fields::same_but_managers(&old, result)) {
                 // What applies nothing new is not read again, and so gets no defaults.
                 new = result;

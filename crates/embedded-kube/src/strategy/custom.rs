@@ -7,7 +7,7 @@ use crate::status::Cause;
 use crate::structural::problem::Problem;
 use crate::structural::{Node, embedded, gofmt, lists, shape, validate};
 use serde_json::Value;
-use tiphys_apimachinery::{Object, schema};
+use tiphys_apimachinery::{Object, gvk::split_api_version, schema};
 
 const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// Reasons that keep rules from being run: they may rely on the schema.
@@ -18,7 +18,7 @@ const NOT_CHECKED: &str =
 
 /// Drops what the schema does not have, fills in its defaults; returns the paths that were dropped.
 /// Metadata that Go cannot read is an error.
-pub fn read((custom, kind): (&Custom, &str), value: &mut Value, keep_nulls: bool) -> Result<Vec<String>, String> {
+pub fn read(resource: &Resource, value: &mut Value, keep_nulls: bool) -> Result<Vec<String>, String> {
     let mut unknown = Vec::new();
     if let Some(metadata) = value.get_mut("metadata") {
         // Go writes the metadata out and reads them again.
@@ -36,8 +36,16 @@ pub fn read((custom, kind): (&Custom, &str), value: &mut Value, keep_nulls: bool
             metadata.extend(nothing);
         }
     }
+    let api_version = value["apiVersion"].as_str().unwrap_or("");
     // Of what is of another kind nobody says what it should look like.
-    if let Some(node) = custom.node.as_ref().filter(|_| value["kind"] == kind) {
+    if value["kind"] != resource.kind || split_api_version(api_version).0 != resource.group {
+        return Ok(unknown);
+    }
+    let Some(custom) = resource.in_version(api_version) else {
+        unknown.extend(forget_all(value));
+        return Ok(unknown);
+    };
+    if let Some(node) = &custom.node {
         let mut undeclared = shape::prune(value, node);
         undeclared.sort();
         unknown.extend(undeclared);
@@ -49,6 +57,15 @@ pub fn read((custom, kind): (&Custom, &str), value: &mut Value, keep_nulls: bool
         shape::fill_in(value, node);
     }
     Ok(unknown)
+}
+
+/// In a version that there is not, nothing is declared.
+fn forget_all(value: &mut Value) -> Vec<String> {
+    let Some(map) = value.as_object_mut() else { return Vec::new() };
+    let undeclared = |key: &&String| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata");
+    let all: Vec<String> = map.keys().filter(undeclared).cloned().collect();
+    map.retain(|key, _| !all.contains(key));
+    all
 }
 
 /// Server-side apply leaves out fields of metadata that Go cannot read.
@@ -90,13 +107,14 @@ pub fn read_metadata(metadata: &mut Value, path: &str) -> Result<Vec<String>, St
 }
 
 /// A custom object is of the kind and version that it is kept as; nobody but this looks at it.
-pub fn wrong_type(resource: &Resource, object: &Object) -> Option<Cause> {
-    resource.custom.as_ref()?;
-    let (kind, version) = (&resource.kind, resource.api_version());
-    if object.kind() != kind {
-        return Some(Cause::invalid("kind", &object.kind().into(), &format!("must be {kind}")));
+pub fn wrong_type(resource: &Resource, object: &Object) -> Vec<Cause> {
+    if resource.custom.is_none() {
+        return Vec::new();
     }
-    (object.api_version() != version).then(|| Cause::invalid("apiVersion", &object.api_version().into(), &format!("must be {version}")))
+    let said =
+        [("kind", object.kind().to_owned(), resource.kind.clone()), ("apiVersion", object.gvk().api_version(), resource.api_version())];
+    let wrong = said.into_iter().filter(|(_, said, wanted)| said != wanted);
+    wrong.map(|(field, said, wanted)| Cause::invalid(field, &said.into(), &format!("must be {wanted}"))).collect()
 }
 
 /// Everything that is wrong besides what was `found` before, and what is only warned about. An object that is not `of_kind` is not

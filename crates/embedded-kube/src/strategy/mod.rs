@@ -32,6 +32,9 @@ use tiphys_apimachinery::{Gvk, Object, schema};
 pub const CLAIM_IN_USE: &str = "kubernetes.io/pvc-protection";
 pub const VOLUME_IN_USE: &str = "kubernetes.io/pv-protection";
 
+/// What is said of a custom object that does not say its version.
+pub const WITHOUT_VERSION: &str = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
+
 const CSR: &str = "certificates.k8s.io/certificatesigningrequests";
 
 /// Counts the changes of a DaemonSet's template.
@@ -44,10 +47,10 @@ pub const API_SERVICE_IP: &str = "10.0.0.1";
 /// Returns warnings.
 pub fn check_fields(resource: &Resource, object: &mut Object, options: &WriteOptions) -> Result<Vec<String>, Status> {
     // What is no kind of Go's is called as it calls itself.
-    let own = Some(object.kind().to_owned()).filter(|kind| resource.custom.is_some() && !kind.is_empty());
-    read_fields(resource, object, options).map_err(|unreadable| {
-        let named = own.unwrap_or_else(|| resource.kind.clone());
-        not_handled(resource, &named, &unreadable.reading)
+    let own = Some(object.gvk()).filter(|own| resource.custom.is_some() && !own.kind.is_empty());
+    read_fields(resource, object, options).map_err(|unreadable| match own {
+        Some(own) if own.version.is_empty() => Status::bad_request(WITHOUT_VERSION),
+        own => not_handled(&own.unwrap_or_else(|| resource.gvk()), &unreadable.reading),
     })
 }
 
@@ -77,7 +80,7 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
     if resource.custom.is_some() || resource.ty().is_some() {
         let mut value = std::mem::take(object).into_value();
         let unknown = match (&resource.custom, resource.ty()) {
-            (Some(custom), _) => custom::read((custom, &resource.kind), &mut value, options.from_tree)?,
+            (Some(_), _) => custom::read(resource, &mut value, options.from_tree)?,
             (None, Some(ty)) if options.from_tree => schema::prune_tree(&mut value, ty),
             (None, Some(ty)) => schema::prune(&mut value, ty),
             (None, None) => Vec::new(),
@@ -121,7 +124,7 @@ pub fn read_scale(object: &mut Object, options: &WriteOptions) -> Result<Vec<Str
 }
 
 /// What the request wants to be made of unknown fields and keys that appear twice.
-fn judge(findings: Vec<String>, options: &WriteOptions) -> Result<Vec<String>, Unreadable> {
+pub fn judge(findings: Vec<String>, options: &WriteOptions) -> Result<Vec<String>, Unreadable> {
     match options.validation {
         _ if findings.is_empty() => Ok(findings),
         FieldValidation::Ignore => Ok(Vec::new()),
@@ -138,9 +141,9 @@ fn as_error(finding: String) -> String {
     if finding.starts_with("line ") { format!("yaml: unmarshal errors:\n  {finding}") } else { finding }
 }
 
-fn not_handled(resource: &Resource, named: &str, why: &str) -> Status {
-    let (kind, version) = (&resource.kind, &resource.version);
-    Status::bad_request(format!("{named} in version \"{version}\" cannot be handled as a {kind}: {why}"))
+fn not_handled(gvk: &Gvk, why: &str) -> Status {
+    let Gvk { kind, version, .. } = gvk;
+    Status::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
 }
 
 /// What Go writes of a built-in object: lists and maps without anything in them only matter until then.
@@ -160,7 +163,7 @@ fn read_again(resource: &Resource, object: &mut Object) -> Result<(), Status> {
         return Ok(());
     }
     match gotypes::of(&resource.gvk()) {
-        Some(of) => gotypes::read_into(&mut object.0, of, false).map_err(|e| not_handled(resource, &resource.kind, &e.to_string())),
+        Some(of) => gotypes::read_into(&mut object.0, of, false).map_err(|e| not_handled(&resource.gvk(), &e.to_string())),
         None => Ok(()),
     }
 }
@@ -195,6 +198,7 @@ pub fn validate(
         return Ok(Vec::new());
     }
     let wrong = custom::wrong_type(resource, object);
+    let is_wrong = !wrong.is_empty();
     // Only what differs to Go is a change, except where Go compares to the letter.
     let lenient = resource.custom.is_none() && !matches!(resource.table.as_str(), "/configmaps" | "/secrets");
     let shared = old.filter(|old| lenient && gotypes::may_share(&object.0, &old.0)).cloned().map(|mut old| {
@@ -203,14 +207,14 @@ pub fn validate(
     });
     let old = shared.as_ref().or(old);
     let mut causes = match old {
-        _ if wrong.is_some() => wrong.iter().cloned().collect(),
+        _ if is_wrong => wrong,
         Some(old) if part == Part::Approval => validate::decision(object, old),
         _ => validate::check(resource, object, old, part),
     };
     causes.splice(..0, admin_access(registry, resource, object, old, part));
     let mut warnings = Vec::new();
     if let Some(custom) = &resource.custom {
-        let (more, ratcheted) = custom::check(custom, object, (old, part), (&causes, wrong.is_none()));
+        let (more, ratcheted) = custom::check(custom, object, (old, part), (&causes, !is_wrong));
         causes.extend(more);
         warnings = ratcheted;
         if part != Part::Status && causes.is_empty() {
@@ -228,7 +232,7 @@ pub fn validate(
     if causes.is_empty() {
         return Ok(warnings::of(resource, object, old, part));
     }
-    if wrong.is_some() {
+    if is_wrong {
         return Err(Status::invalid(&object.gvk().group, object.kind(), object.name(), causes).warned(&warnings));
     }
     // Events are of the core group, whatever they are asked for as.

@@ -15,7 +15,8 @@ mod types;
 mod update;
 mod versions;
 
-use crate::{gvk::Gvk, object::Object, patch::last_applied, schema::TypeRef};
+use crate::gvk::{Gvk, split_api_version};
+use crate::{object::Object, patch::last_applied, schema::TypeRef};
 pub use compare::Comparison;
 pub use error::{ApplyError, Conflict};
 pub use versions::Versions;
@@ -74,7 +75,8 @@ pub fn apply_in(
     ty: Option<TypeRef<'_>>,
     versions: Option<&dyn Versions>,
 ) -> Result<Object, ApplyError> {
-    if config.api_version() != options.api_version || options.kind.is_some_and(|kind| kind != config.kind()) {
+    let same_version = split_api_version(config.api_version()) == split_api_version(options.api_version);
+    if !same_version || options.kind.is_some_and(|kind| kind != config.kind()) {
         return Err(ApplyError::BadRequest(format!("invalid object type: {}", told_kind(config))));
     }
     let ty = Ty::new(ty);
@@ -122,6 +124,8 @@ pub fn apply_in(
         last_applied::put(&mut merged, &text);
     }
     set_managed_fields(&mut merged, owners);
+    // However the configuration spells it.
+    merged.0.insert("apiVersion".into(), options.api_version.into());
     Ok(merged)
 }
 
