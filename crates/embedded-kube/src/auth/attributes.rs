@@ -41,6 +41,7 @@ impl Attributes {
         };
         let named = !this.name.is_empty();
         let verb = match parts.method {
+            _ if target.watched => "watch",
             Method::POST => "create",
             Method::GET | Method::HEAD if named => "get",
             Method::GET | Method::HEAD => this.read_list(&Query::parse(parts.uri.query().unwrap_or(""))),

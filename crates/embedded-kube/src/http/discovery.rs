@@ -137,8 +137,12 @@ fn storage_version_hash(resource: &Resource) -> String {
 
 /// What a path inside a group gets that names nothing: groups that are always there answer themselves.
 pub fn unknown(catalog: &Catalog, group: &str) -> Status {
-    let always = catalog.order.iter().any(|r| r.group == group && r.custom.is_none());
-    if always { Status::not_served() } else { Status::no_such_path() }
+    if is_always_there(catalog, group) { Status::not_served() } else { Status::no_such_path() }
+}
+
+/// Whether the group is one of the server's own.
+pub fn is_always_there(catalog: &Catalog, group: &str) -> bool {
+    catalog.order.iter().any(|r| r.group == group && r.custom.is_none())
 }
 
 fn aggregated(shared: &Shared, wanted: impl Fn(&str) -> bool) -> Response<Body> {

@@ -140,19 +140,13 @@ async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Res
     if !is_long_running(&route, parts, &query) {
         query.check_timeout()?;
     }
-    if let Route::Resource(target) = route {
-        return resource(shared, parts, query, target, body).await;
-    }
-    let only_read =
-        parts.method == Method::GET || (parts.method == Method::HEAD && !matches!(route, Route::Group(_) | Route::Resources(..)));
-    if !only_read {
+    let route = match route {
+        Route::Resource(target) => return resource(shared, parts, query, target, body).await,
+        Route::Incomplete => return Ok(special::incomplete(&parts.uri)),
+        route => route,
+    };
+    if parts.method != Method::GET && looks_at_methods(shared, &route) {
         return Err(match route {
-            Route::Unknown => Status::no_such_path(),
-            Route::Group(group) | Route::Resources(group, _)
-                if discovery::unknown(&shared.registry.catalog(), &group).is_no_such_path() =>
-            {
-                Status::no_such_path()
-            }
             Route::Resources(group, version) if !shared.registry.catalog().has_version(&group, &version) => Status::not_served(),
             _ => Status::not_allowed(),
         });
@@ -173,15 +167,10 @@ async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Res
         }
         Route::OpenApiV2 => openapi::v2(shared, &parts.headers),
         Route::OpenApiV3 => Ok(openapi::v3_index(shared)),
-        Route::OpenApiV3Group(path) => openapi::v3_group(shared, &path, &parts.headers),
-        Route::Unknown if parts.uri.path().trim_end_matches('/') == "/.well-known/openid-configuration" => {
-            Ok(json_response(&serde_json::json!({
-                "issuer": crate::auth::jwt::ISSUER, "jwks_uri": format!("{}/openid/v1/jwks", crate::auth::jwt::ISSUER),
-                "response_types_supported": ["id_token"], "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": ["ES256"],
-            })))
-        }
-        Route::Unknown if parts.uri.path().trim_end_matches('/') == "/openid/v1/jwks" => Ok(json_response(&shared.auth.signer.key_set())),
-        Route::Resource(_) | Route::Unknown => Err(Status::no_such_path()),
+        Route::OpenApiV3Group(path) => openapi::v3_group(shared, &path, &parts.headers).or_else(|status| special::nothing(&status)),
+        Route::OpenId => Ok(json_response(&special::open_id())),
+        Route::KeySet => Ok(special::key_set(&shared.auth.signer.key_set())),
+        Route::Resource(_) | Route::Incomplete | Route::Unknown => Err(Status::no_such_path()),
     }
 }
 
@@ -194,18 +183,35 @@ fn is_long_running(route: &Route, parts: &Parts, query: &Query) -> bool {
     }
 }
 
-async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, target: Target, body: Body) -> Result<Response<Body>, Status> {
+/// Whether what is no resource is there for one method only; most of it answers whatever it is asked.
+fn looks_at_methods(shared: &Shared, route: &Route) -> bool {
+    match route {
+        Route::CoreVersions | Route::Version | Route::OpenId | Route::KeySet => true,
+        Route::Resources(group, _) => discovery::is_always_there(&shared.registry.catalog(), group),
+        _ => false,
+    }
+}
+
+async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, mut target: Target, body: Body) -> Result<Response<Body>, Status> {
     let catalog = shared.registry.catalog();
     let unknown = || discovery::unknown(&catalog, &target.group);
     let resource = catalog.resource(&target.group, &target.version, &target.resource).cloned().ok_or_else(unknown)?;
+    if resource.custom.is_some() && target.subresource.as_deref() == Some("") {
+        target.subresource = None;
+    }
+    let nowhere = target.namespace.as_deref() == Some("") && resource.namespaced;
+    if nowhere && (resource.custom.is_some() || (target.name.is_none() && parts.method == Method::GET)) {
+        target.namespace = None;
+    }
     let namespace = target.namespace.clone().unwrap_or_default();
     // Scope and path must agree: `/api/v1/pods/x` and `/api/v1/namespaces/a/nodes` name nothing.
     let outside = resource.namespaced && target.namespace.is_none();
     let slash = target.name.as_ref().is_some_and(|n| n.contains('/'));
-    if (target.namespace.is_some() && !resource.namespaced) || (outside && target.name.is_some()) || slash {
+    let everywhere = target.watched && resource.custom.is_some();
+    if (target.namespace.is_some() && !resource.namespaced) || (outside && target.name.is_some() && !everywhere) || slash {
         return Err(unknown());
     }
-    if outside && parts.method == Method::POST {
+    if outside && parts.method == Method::POST && !target.watched {
         return Err(if resource.custom.is_some() { unknown() } else { Status::not_allowed() });
     }
     let call = Call { shared, parts, query, resource, namespace, target };
@@ -223,18 +229,25 @@ async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, target: Tar
 }
 
 async fn answer(call: &Call<'_>, body: Body) -> Result<Response<Body>, Status> {
+    if call.target.watched {
+        return old_watch(call);
+    }
     // Nothing but the collection is there of what can only be created.
     if call.resource.verbs == ["create"] && verb(call) != "create" {
         let whole = call.resource.namespaced && call.target.namespace.is_none();
         return Err(if whole || call.target.name.is_some() { Status::not_served() } else { Status::not_allowed() });
     }
-    negotiate::check(&call.parts.headers, &call.resource, call.target.name.is_none() && call.parts.method == Method::GET)?;
     if call.target.subresource.is_some() {
         return special::subresource(call, body).await;
     }
     let verb = verb(call);
-    if !call.resource.allows(verb) && !matches!(verb, "head") {
+    if !call.resource.allows(verb) {
         return Err(no_such_verb(call));
+    }
+    check_media(call, matches!(verb, "list" | "watch"))?;
+    // Of custom kinds nothing with an empty name is there; the others do not look.
+    if call.resource.custom.is_none() && call.target.namespace.as_deref() == Some("") && call.target.name.is_some() {
+        return Err(Status::bad_request("Namespace parameter required."));
     }
     match verb {
         "get" if call.resource.is("", "componentstatuses") => components::get(call),
@@ -250,6 +263,31 @@ async fn answer(call: &Call<'_>, body: Body) -> Result<Response<Body>, Status> {
         "delete" => write::delete(call, body).await,
         _ => write::delete_collection(call, body).await,
     }
+}
+
+/// Refuses a form of patch, and then a form of answer, that there is none of.
+fn check_media(call: &Call<'_>, collection: bool) -> Result<(), Status> {
+    if call.parts.method == Method::PATCH {
+        write::patch_type(call)?;
+    }
+    negotiate::check(&call.parts.headers, &call.resource, collection)
+}
+
+/// A watch whose path says so. Custom kinds do not look at the method.
+fn old_watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
+    let custom = call.resource.custom.is_some();
+    match call.target.subresource.as_deref() {
+        Some(name) if custom && call.resource.subresource(name).is_some() => {
+            return Err(Status::method_not_allowed(&call.resource.group, &call.resource.resource, "watch"));
+        }
+        Some(_) if custom => return Err(Status::not_found(&call.resource.group, &call.resource.resource, call.name())),
+        Some(_) => return Err(Status::not_served()),
+        None if !call.resource.allows("watch") => return Err(Status::not_served()),
+        None if !custom && call.parts.method != Method::GET => return Err(Status::not_allowed()),
+        None => {}
+    }
+    check_media(call, true)?;
+    watch::watch(call)
 }
 
 /// What clients of old kinds are told.
@@ -279,6 +317,9 @@ fn no_such_verb(call: &Call<'_>) -> Status {
 fn verb(call: &Call<'_>) -> &'static str {
     let named = call.target.name.is_some();
     match call.parts.method {
+        _ if call.target.watched => "watch",
+        // Only the handler of custom kinds has heads to show.
+        Method::HEAD if call.resource.custom.is_none() => "unknown",
         Method::GET | Method::HEAD if named => "get",
         Method::GET | Method::HEAD if call.query.flag("watch") => "watch",
         Method::GET | Method::HEAD => "list",

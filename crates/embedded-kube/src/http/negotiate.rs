@@ -19,6 +19,15 @@ pub fn check(headers: &HeaderMap, resource: &Resource, collection: bool) -> Resu
     form(headers).map(|_| ())
 }
 
+/// The same for a log, which is text, while a refusal of it is none.
+pub fn check_text(headers: &HeaderMap) -> Result<(), Status> {
+    let media = format!("text/plain, {MEDIA}");
+    if !accepts(headers, &media) {
+        return Err(not_available(&media));
+    }
+    form_but_table(headers).map(drop)
+}
+
 /// Whether one of these representations is accepted, whatever else is said of it.
 fn accepts(headers: &HeaderMap, all: &str) -> bool {
     let accept = header(headers);
@@ -68,9 +77,14 @@ pub fn wrong_number(resource: &Resource, list: bool) -> Status {
     let text = if list {
         format!("you requested PartialObjectMetadata, but the requested object is a list (*{package}.{kind})")
     } else {
-        format!("you requested PartialObjectMetadataList, but the requested object is not a list (*{package}.{kind})")
+        return no_list(&format!("{package}.{kind}"));
     };
     Status::new(406, "NotAcceptable", text)
+}
+
+/// What is of this type of Go is no list.
+pub fn no_list(of: &str) -> Status {
+    Status::new(406, "NotAcceptable", format!("you requested PartialObjectMetadataList, but the requested object is not a list (*{of})"))
 }
 
 /// How objects are represented.

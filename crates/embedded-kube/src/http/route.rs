@@ -12,6 +12,8 @@ pub struct Target {
     pub subresource: Option<String>,
     /// Further words after the subresource (`proxy/...`).
     pub rest: bool,
+    /// The old way to ask for a watch: `watch` before the words of the resource.
+    pub watched: bool,
 }
 
 /// A parsed path.
@@ -29,24 +31,41 @@ pub enum Route {
     /// `/api/v1` or `/apis/<group>/<version>`
     Resources(String, String),
     Resource(Target),
+    /// A word that says what to do, and not with what.
+    Incomplete,
     OpenApiV2,
     OpenApiV3,
     /// `/openapi/v3/<path>`
     OpenApiV3Group(String),
+    /// `/.well-known/openid-configuration`
+    OpenId,
+    /// `/openid/v1/jwks`
+    KeySet,
     Unknown,
 }
 
-/// Reads a path; escapes are decoded per segment.
+/// Reads a path; escapes are decoded per segment. Slashes at the end say nothing to most handlers; two of them elsewhere have an empty
+/// word between them.
 pub fn parse(path: &str) -> Route {
-    let segments: Vec<String> = path.split('/').filter(|s| !s.is_empty()).map(decode).collect();
+    let inner = path.strip_prefix('/').unwrap_or(path);
+    let trimmed = inner.trim_end_matches('/');
+    let ends = inner.len() - trimmed.len();
+    let segments: Vec<String> = trimmed.split('/').map(decode).collect();
     let words: Vec<&str> = segments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        [] => Route::Index,
+        [""] if ends == 0 => Route::Index,
+        ["", ..] => Route::Unknown,
+        ["openapi", "v3", rest @ ..] if ends > 0 => Route::OpenApiV3Group(format!("{}/", rest.join("/"))),
+        ["healthz" | "livez" | "readyz" | "openapi", ..] if ends > 0 => Route::Unknown,
+        ["apis"] if ends > 1 => Route::Unknown,
+        ["apis", "", ..] => Route::Unknown,
         ["healthz" | "livez" | "readyz", rest @ ..] => Route::Health(rest.join("/")),
         ["version"] => Route::Version,
         ["openapi", "v2"] => Route::OpenApiV2,
         ["openapi", "v3"] => Route::OpenApiV3,
         ["openapi", "v3", rest @ ..] => Route::OpenApiV3Group(rest.join("/")),
+        [".well-known", "openid-configuration"] => Route::OpenId,
+        ["openid", "v1", "jwks"] => Route::KeySet,
         ["api"] => Route::CoreVersions,
         ["api", version] => Route::Resources(String::new(), (*version).to_owned()),
         ["api", version, rest @ ..] => resource("", version, rest),
@@ -60,7 +79,12 @@ pub fn parse(path: &str) -> Route {
 
 fn resource(group: &str, version: &str, words: &[&str]) -> Route {
     let own = |word: &&str| (*word).to_owned();
-    let base = Target { group: group.to_owned(), version: version.to_owned(), ..Target::default() };
+    let (watched, words) = match words {
+        ["watch" | "proxy"] => return Route::Incomplete,
+        ["watch", rest @ ..] => (true, rest),
+        _ => (false, words),
+    };
+    let base = Target { group: group.to_owned(), version: version.to_owned(), watched, ..Target::default() };
     let is_namespace_part = |sub: &str| group.is_empty() && matches!(sub, "status" | "finalize");
     let (namespace, rest) = match words {
         ["namespaces", _, sub] if is_namespace_part(sub) => (None, words),
@@ -125,5 +149,21 @@ mod tests {
         let t = target("/apis/apps/v1/deployments");
         assert_eq!((t.group.as_str(), t.namespace, t.name), ("apps", None, None));
         assert_eq!(target("/api/v1/nodes/a%2Fb").name.as_deref(), Some("a/b"));
+    }
+
+    #[test]
+    fn slashes_count_except_at_the_end() {
+        assert_eq!(target("/api/v1/nodes/a//"), target("/api/v1/nodes/a"));
+        assert_eq!(target("/api/v1/namespaces//pods").namespace.as_deref(), Some(""));
+        assert_eq!(target("/api/v1//nodes").resource, "");
+        let paths = ["//api/v1", "//", "/healthz/", "/apis//", "/apis//apps", "/openapi/v2/"];
+        assert!(paths.iter().all(|path| parse(path) == Route::Unknown));
+    }
+
+    #[test]
+    fn a_watch_may_be_asked_for_in_the_path() {
+        let t = target("/apis/apps/v1/watch/namespaces/ns/deployments/d");
+        assert_eq!((t.watched, t.namespace.as_deref(), t.name.as_deref()), (true, Some("ns"), Some("d")));
+        assert_eq!(parse("/api/v1/watch/"), Route::Incomplete);
     }
 }

@@ -5,7 +5,7 @@ use crate::catalog::Resource;
 use crate::registry::Stored;
 use crate::status::{Cause, Status};
 use tiphys_apimachinery::Object;
-use tiphys_apimachinery::selector::{FieldSelector, LabelSelector, field_text};
+use tiphys_apimachinery::selector::{FieldSelector, FieldTerm, LabelSelector, field_text};
 
 /// Fields of built-in kinds that can be selected, beyond name and namespace.
 const FIELDS: &[(&str, &[&str])] = &[
@@ -92,6 +92,17 @@ impl Filter {
             }
         }
         Ok(Self { labels: labels.filter(|l| !l.is_everything()), fields: fields.filter(|f| !f.is_everything()) })
+    }
+
+    /// The same for the one object that the path names; no other may have been selected.
+    pub fn named(mut self, name: Option<&str>) -> Result<Self, Status> {
+        let Some(name) = name else { return Ok(self) };
+        if self.fields.is_some() && self.name() != Some(name) {
+            return Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name"));
+        }
+        let only = || FieldSelector { terms: vec![FieldTerm { path: "metadata.name".into(), equal: true, value: name.to_owned() }] };
+        self.fields.get_or_insert_with(only);
+        Ok(self)
     }
 
     pub fn is_everything(&self) -> bool {

@@ -1,11 +1,11 @@
 //! Health, version and the subresources that are not plain writes.
 
-use super::{Call, connect, object, pod_log, pod_requests, scale, token, write};
+use super::{Call, check_media, connect, json_response, negotiate, object, pod_log, pod_requests, scale, token, write};
 use crate::registry::Part;
 use crate::status::Status;
 use axum::body::Body;
 use http::header::{CONTENT_TYPE, HeaderValue};
-use http::{Method, Response};
+use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
 /// What `/version` says; the mark after the plus tells that this is not the real one.
@@ -45,6 +45,41 @@ pub fn health(path: &str, check: &str, verbose: bool) -> Result<Response<Body>, 
     Ok(if verbose { text(format!("{passed}{name} check passed\n")) } else { text("ok".to_owned()) })
 }
 
+/// How tokens of this server can be checked.
+pub fn open_id() -> Value {
+    json!({
+        "issuer": crate::auth::jwt::ISSUER, "jwks_uri": format!("{}/openid/v1/jwks", crate::auth::jwt::ISSUER),
+        "response_types_supported": ["id_token"], "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": ["ES256"],
+    })
+}
+
+/// The keys that they are checked with.
+pub fn key_set(keys: &Value) -> Response<Body> {
+    let mut response = json_response(keys);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/jwk-set+json"));
+    response
+}
+
+/// The answer of who does not even say that there is nothing.
+pub fn nothing(status: &Status) -> Result<Response<Body>, Status> {
+    if !status.is_no_such_path() {
+        return Err(status.clone());
+    }
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    Ok(response)
+}
+
+/// A path of which nobody can say what it is about.
+pub fn incomplete(uri: &http::Uri) -> Response<Body> {
+    let asked = uri.path_and_query().map_or("", http::uri::PathAndQuery::as_str);
+    let shown = format!("{asked:?}: failed to create RequestInfo: unable to determine kind and namespace from url, {asked}");
+    let shown = shown.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let mut response = text(format!("Internal Server Error: {shown}\n"));
+    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    response
+}
+
 /// What can be asked for by itself.
 const CHECKS: [&str; 8] = ["ping", "log", "etcd", "etcd-readiness", "informer-sync", "shutdown", "autoregister-completion", "store"];
 
@@ -56,7 +91,26 @@ pub async fn subresource(call: &Call<'_>, incoming: Body) -> Result<Response<Bod
             None => Status::not_served(),
         });
     }
-    match (name, &call.parts.method) {
+    if call.target.rest && call.resource.custom.is_none() && name != "proxy" {
+        return Err(Status::not_served());
+    }
+    // Only the handler of custom kinds has heads to show.
+    let method = match &call.parts.method {
+        &Method::HEAD if call.resource.custom.is_some() => &Method::GET,
+        other => other,
+    };
+    let served = is_served(call, name, method);
+    if served && call.resource.custom.is_none() {
+        check_names(call)?;
+    }
+    match (name, served) {
+        ("log", true) => negotiate::check_text(&call.parts.headers)?,
+        // What is on the other side decides.
+        ("exec" | "attach" | "portforward" | "proxy", _) => {}
+        (_, true) => check_media(call, false)?,
+        _ => {}
+    }
+    match (name, method) {
         ("status", &Method::GET) => object::get(call),
         ("status", &Method::PUT) => write::update(call, incoming, Part::Status).await,
         ("status", &Method::PATCH) => write::patch(call, incoming, Part::Status).await,
@@ -82,4 +136,27 @@ pub async fn subresource(call: &Call<'_>, incoming: Body) -> Result<Response<Bod
         ("token", _) => Err(Status::not_allowed()),
         _ => Err(Status::not_implemented(format!("the subresource {name} of {} is not supported", call.resource.resource))),
     }
+}
+
+/// Whether a subresource has something for a method; what connects answers for itself.
+fn is_served(call: &Call<'_>, subresource: &str, method: &Method) -> bool {
+    let verb = match *method {
+        Method::GET => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        _ => return false,
+    };
+    call.resource.subresource(subresource).is_some_and(|s| s.verbs.iter().any(|v| v == verb))
+}
+
+/// Nothing is there of an object without a name or a namespace.
+fn check_names(call: &Call<'_>) -> Result<(), Status> {
+    if call.name().is_empty() {
+        return Err(Status::bad_request("name must be provided"));
+    }
+    if call.target.namespace.as_deref() == Some("") {
+        return Err(Status::bad_request("Namespace parameter required."));
+    }
+    Ok(())
 }

@@ -56,7 +56,10 @@ struct Stream {
 pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
     negotiate::check_stream(&call.parts.headers)?;
     let form = negotiate::form(&call.parts.headers)?;
-    let filter = Filter::from_query(&call.query, &call.resource, &call.query.watch_problems())?;
+    // Who asks in the path only is taken for who lists.
+    let lists = call.target.watched && !call.query.flag("watch");
+    let problems = if lists { call.query.list_problems() } else { call.query.watch_problems() };
+    let filter = Filter::from_query(&call.query, &call.resource, &problems)?.named(call.target.name.as_deref())?;
     let initial = wants_initial_events(call)?;
     let bookmarks = call.query.flag("allowWatchBookmarks");
     let seconds = call.query.number("timeoutSeconds")?.filter(|s| *s > 0);

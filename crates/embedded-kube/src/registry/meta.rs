@@ -77,7 +77,7 @@ pub fn check_version(resource: &Resource, object: &Object) -> Result<(), Status>
 
 /// The object's namespace is that of the URL; nothing in the object stands for it.
 pub fn check_namespace(resource: &Resource, namespace: &str, object: &mut Object) -> Result<(), Status> {
-    if resource.namespaced && !object.namespace().is_empty() && object.namespace() != namespace {
+    if resource.namespaced && !["", namespace].contains(&object.namespace()) && !namespace.is_empty() {
         return Err(Status::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
     }
     object.set_namespace(namespace);

@@ -125,6 +125,9 @@ impl Registry {
             return Ok(());
         }
         match self.read().get("/namespaces", "", namespace) {
+            None if namespace.is_empty() => {
+                Err(Status::invalid(&resource.group, &resource.kind, name, vec![Cause::required("metadata.namespace", "")]))
+            }
             None => Err(Status::not_found("", "namespaces", namespace)),
             Some(ns) if ns.meta.deleting => {
                 let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
