@@ -3,11 +3,13 @@
 //! Main function: [`get`]. What a container says is the log source's affair.
 
 use super::Call;
+use super::negotiate::{self, Form};
+use crate::gotypes::read_time;
 use crate::registry::Registry;
 use crate::sim::Log;
-use crate::status::Status;
+use crate::status::{Cause, Status};
 use axum::body::{Body, Bytes};
-use http::{HeaderValue, Response, header::CONTENT_TYPE};
+use http::{HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
 use jiff::{SignedDuration, Timestamp};
 use std::{convert::Infallible, time::Duration};
 use tiphys_apimachinery::Object;
@@ -27,18 +29,25 @@ struct Wanted {
 
 impl Wanted {
     fn read(call: &Call<'_>) -> Result<Self, Status> {
-        let flag = |name: &str| matches!(call.query.get(name), Some("true" | "1"));
-        let size = |name: &str| Ok::<_, Status>(call.query.number(name)?.and_then(|n| usize::try_from(n).ok()));
         let seconds = call.query.number("sinceSeconds")?;
-        let time = call.query.get("sinceTime").and_then(|t| t.parse().ok());
+        let time = match call.query.get("sinceTime").filter(|text| *text != "null") {
+            Some(text) => read_time(text).map_err(Status::bad_request)?.and_then(|t| t.parse().ok()),
+            None => None,
+        };
+        let (tail, limit) = (call.query.number("tailLines")?, call.query.number("limitBytes")?);
+        let causes = problems(call, seconds, (tail, limit));
+        if !causes.is_empty() {
+            return Err(Status::invalid("", "PodLogOptions", call.name(), causes));
+        }
         let now = call.registry().now();
+        let size = |number: Option<i64>| number.and_then(|n| usize::try_from(n).ok());
         Ok(Self {
             container: call.query.get("container").unwrap_or("").to_owned(),
-            previous: flag("previous"),
-            timestamps: flag("timestamps"),
+            previous: call.query.flag("previous"),
+            timestamps: call.query.flag("timestamps"),
             since: seconds.map(|s| now.saturating_sub(SignedDuration::from_secs(s)).unwrap_or(Timestamp::MIN)).or(time),
-            tail: size("tailLines")?,
-            limit: size("limitBytes")?,
+            tail: size(tail),
+            limit: size(limit),
         })
     }
 
@@ -58,14 +67,49 @@ impl Wanted {
     }
 }
 
+/// What is wrong with the options.
+fn problems(call: &Call<'_>, seconds: Option<i64>, (tail, limit): (Option<i64>, Option<i64>)) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let mut invalid = |field: &str, value: i64, detail: &str| causes.push(Cause::invalid(field, &value.into(), detail));
+    if let Some(lines) = tail.filter(|n| *n < 0) {
+        invalid("tailLines", lines, "must be greater than or equal to 0");
+    }
+    if let Some(bytes) = limit.filter(|n| *n < 1) {
+        invalid("limitBytes", bytes, "must be greater than 0");
+    }
+    match seconds {
+        // The field of what belongs to none is an empty list.
+        Some(_) if call.query.has("sinceTime") => {
+            causes.push(Cause::forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"));
+        }
+        Some(seconds) if seconds < 1 => invalid("sinceSeconds", seconds, "must be greater than 0"),
+        _ => {}
+    }
+    if call.query.has("stream") {
+        causes.push(Cause::forbidden("stream", "may not be specified"));
+    }
+    causes
+}
+
 /// `GET pods/NAME/log`.
 pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
-    let pod = call.registry().get_stored(&call.resource, &call.namespace, call.name())?.object();
     let wanted = Wanted::read(call)?;
+    let pod = call.registry().get_stored(&call.resource, &call.namespace, call.name())?.object();
     let read = call.shared.logs.clone();
     let log = read(&pod, &wanted.container, wanted.previous, call.registry().now()).map_err(Status::bad_request)?;
+    if pod.str_at("/spec/nodeName").is_empty() {
+        match negotiate::form_but_table(&call.parts.headers)? {
+            Form::Metadata => return Err(Status::new(500, "", "object does not implement the Object interfaces")),
+            Form::MetadataList => return Err(negotiate::no_list("rest.LocationStreamer")),
+            _ => {}
+        }
+        // Nobody is there to be asked.
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        return Ok(response);
+    }
     let (text, seen) = wanted.text(&log);
-    let follows = matches!(call.query.get("follow"), Some("true" | "1")) && !wanted.previous;
+    let follows = call.query.flag("follow") && !wanted.previous;
     let body = if !follows || log.ended { Body::from(text) } else { follow(call, &pod, wanted, text, seen) };
     let mut response = Response::new(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));

@@ -55,20 +55,13 @@ fn find<'a>(pod: &'a Object, name: &str) -> Result<&'a Value, String> {
         let mut all = of("containers").chain(of("initContainers")).chain(of("ephemeralContainers"));
         return all.find(|c| text(c, "name") == name).ok_or_else(|| format!("container {name} is not valid for pod {}", pod.name()));
     }
-    let names = |list: &str| of(list).map(|c| text(c, "name")).collect::<Vec<_>>();
-    let (containers, init, ephemeral) = (names("containers"), names("initContainers"), names("ephemeralContainers"));
-    if let ([_], [], []) = (containers.as_slice(), init.as_slice(), ephemeral.as_slice())
-        && let Some(only) = of("containers").next()
-    {
+    let mut all = of("containers");
+    if let (Some(only), None) = (all.next(), all.next()) {
         return Ok(only);
     }
-    let mut message = format!("a container name must be specified for pod {}, choose one of: [{}]", pod.name(), containers.join(" "));
-    for (what, names) in [("init", init), ("ephemeral", ephemeral)] {
-        if !names.is_empty() {
-            message += &format!(" or one of the {what} containers: [{}]", names.join(" "));
-        }
-    }
-    Err(message)
+    let all = of("initContainers").chain(of("containers")).chain(of("ephemeralContainers"));
+    let names: Vec<&str> = all.map(|c| text(c, "name")).collect();
+    Err(format!("a container name must be specified for pod {}, choose one of: [{}]", pod.name(), names.join(" ")))
 }
 
 fn status_of<'a>(pod: &'a Object, name: &str) -> Option<&'a Value> {
@@ -165,7 +158,7 @@ mod tests {
         assert_eq!(log(&one, "x", false, now).expect_err("no such"), "container x is not valid for pod p");
         assert_eq!(log(&one, "c", true, now).expect_err("no such"), "previous terminated container \"c\" in pod \"p\" not found");
         let two = pod(json!({"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}]}), json!([]));
-        let want = "a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i]";
+        let want = "a container name must be specified for pod p, choose one of: [i a b]";
         assert_eq!(log(&two, "", false, now).expect_err("which"), want);
     }
 }
