@@ -5,6 +5,7 @@
 
 mod account;
 mod hooks;
+mod ingress;
 mod limits;
 mod matching;
 mod pod_security;
@@ -35,6 +36,8 @@ pub use request::{Objects, Operation, Request};
 #[derive(Default)]
 pub struct Answers {
     pub warnings: Vec<String>,
+    /// A pod has an overhead, and nothing in it: it counts, although nobody is shown it.
+    hollow_overhead: bool,
 }
 
 impl Answers {
@@ -52,6 +55,7 @@ pub fn admit(request: &Request<'_>, object: &mut Object, old: Option<&Object>, a
     let hidden = hide(request, object);
     fill_in(request, object, old)?;
     let changed = change(request, object, old, answers)?;
+    answers.hollow_overhead = object.pointer("/spec/overhead").and_then(Value::as_object).is_some_and(Map::is_empty);
     show(object, hidden);
     Ok(changed)
 }
@@ -100,6 +104,9 @@ pub fn fills_in_updates(resource: &Resource) -> bool {
 
 /// What the built-in plugins do to an object.
 fn fill_in(request: &Request<'_>, object: &mut Object, old: Option<&Object>) -> Result<(), Status> {
+    if request.resource.is("networking.k8s.io", "ingresses") && old.is_none() {
+        ingress::admit(request.registry, object);
+    }
     if request.resource.table != "/pods" {
         return Ok(());
     }
@@ -173,7 +180,7 @@ pub fn check(request: &Request<'_>, objects: Objects<'_>, mut answers: Answers) 
         pod_security::check(request, objects, &mut answers).map_err(|status| status.warned(&answers.warnings))?;
     }
     if let Some(pod) = objects.new.filter(|_| main && resource.table == "/pods" && objects.old.is_none()) {
-        runtime::check(registry, resource, pod)?;
+        runtime::check(registry, resource, pod, answers.hollow_overhead)?;
     }
     if resizes {
         resize::check(request, objects)?;

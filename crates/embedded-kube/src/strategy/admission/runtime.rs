@@ -4,7 +4,7 @@ use super::{forbidden, spec};
 use crate::catalog::Resource;
 use crate::registry::Registry;
 use crate::status::Status;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use tiphys_apimachinery::object::map_entry;
 use tiphys_apimachinery::quantity::Quantity;
@@ -30,10 +30,16 @@ fn same(a: &Value, b: &Value) -> bool {
     read(a) == read(b)
 }
 
+/// What a class says of overhead, which may be nothing.
+fn fixed(class: &Object) -> Option<Value> {
+    let overhead = class.pointer("/overhead").filter(|overhead| !overhead.is_null())?;
+    Some(overhead.get("podFixed").filter(|map| !map.is_null()).cloned().unwrap_or_else(|| Map::new().into()))
+}
+
 /// Adds overhead, node selector and tolerations.
 pub fn admit(registry: &Registry, resource: &Resource, pod: &mut Object) -> Result<(), Status> {
     let Some(class) = class(registry, resource, pod)? else { return Ok(()) };
-    if let Some(overhead) = class.pointer("/overhead/podFixed").cloned() {
+    if let Some(overhead) = fixed(&class) {
         let given = pod.pointer("/spec/overhead").cloned().unwrap_or_default();
         if given.as_object().is_some_and(|m| !m.is_empty()) && !same(&given, &overhead) {
             return Err(forbidden(resource, pod, OTHER_OVERHEAD));
@@ -100,13 +106,13 @@ fn covers(wide: &Value, narrow: &Value) -> bool {
     }
 }
 
-/// Overhead comes from the class and from nowhere else.
-pub fn check(registry: &Registry, resource: &Resource, pod: &Object) -> Result<(), Status> {
+/// Overhead comes from the class and from nowhere else. `hollow`: there is one, with nothing in it.
+pub fn check(registry: &Registry, resource: &Resource, pod: &Object, hollow: bool) -> Result<(), Status> {
     let class = class(registry, resource, pod)?;
     let given = pod.pointer("/spec/overhead").cloned().unwrap_or_default();
-    match class.as_ref().and_then(|c| c.pointer("/overhead/podFixed")) {
-        Some(overhead) if !same(&given, overhead) => Err(forbidden(resource, pod, OTHER_OVERHEAD)),
-        None if !given.is_null() => {
+    match class.as_ref().and_then(|class| fixed(class)) {
+        Some(overhead) if !same(&given, &overhead) => Err(forbidden(resource, pod, OTHER_OVERHEAD)),
+        None if hollow || !given.is_null() => {
             Err(forbidden(resource, pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"))
         }
         _ => Ok(()),
