@@ -22,7 +22,9 @@ static TOKEN_VOLUME: LazyLock<Regex> = LazyLock::new(|| pattern(r"kube-api-acces
 static GENERATED: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bgen-[bcdfghjklmnpqrstvwxz2456789]{5}\b"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\d+[smhdy](\d+[smhd])?$"));
 static OWN_GROUP: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(diff-[0-9a-f]{5}-\d{5}|\{ns\})\.example\.(com|org)$"));
-static NUMBER: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b\d+\b"));
+/// A revision where a text tells one: any other number may equal one by chance.
+static TOLD_REVISION: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)((?:resource ?version|current)[^0-9,{}\[\]]{0,40}?\b)(\d+)\b(?:( \()(\d+)\))?"));
 /// The object that an allocated address is kept in, as a refusal names it.
 static KEPT_ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r#"IPAddress\.networking\.k8s\.io "([0-9.]+)""#));
 /// A node port in a Table's cell, and in a refusal.
@@ -346,12 +348,16 @@ impl Seen<'_> {
         };
         let out = QUOTED_REVISION.replace_all(&out, never_told);
         let of_a_list = ["too large", "too old", "in the precondition"].iter().any(|words| lower.contains(words));
-        let number = |c: &Captures<'_>| match self.revisions.get(&c[0]) {
+        let number = |number: &str| match self.revisions.get(number) {
             Some(place) => place.clone(),
-            None if of_a_list && !self.sent.contains(&c[0]) => "{rv of a list}".to_owned(),
-            None => c[0].to_owned(),
+            None if of_a_list && !self.sent.contains(number) => "{rv of a list}".to_owned(),
+            None => number.to_owned(),
         };
-        NUMBER.replace_all(&out, number).into_owned()
+        let told = |c: &Captures<'_>| {
+            let oldest = c.get(4).map(|m| format!("{}{})", &c[3], number(m.as_str()))).unwrap_or_default();
+            format!("{}{}{oldest}", &c[1], number(&c[2]))
+        };
+        TOLD_REVISION.replace_all(&out, told).into_owned()
     }
 }
 

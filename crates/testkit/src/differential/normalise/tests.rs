@@ -61,6 +61,19 @@ fn a_quoted_object_may_have_a_revision_that_nobody_told() {
 }
 
 #[test]
+fn only_what_is_told_as_a_revision_is_one() {
+    let made = reply(json!({"metadata": {"uid": "0a1b2c3d-0000-4000-8000-000000000001", "resourceVersion": "80"}}));
+    let said = |message: &str| {
+        let replies = vec![made.clone(), reply(json!({"message": message}))];
+        normalise(&Script::default(), &Transcript { namespace: "d-1".into(), replies })[1].body["message"].clone()
+    };
+    assert_eq!(said(r#"{\"resourceVersion\":\"80\"},\"port\":80"#), r#"{\"resourceVersion\":\"{rv@0}\"},\"port\":80"#);
+    assert_eq!(said("too old resource version: 7 (80), not 80"), "too old resource version: {rv of a list} ({rv@0}), not 80");
+    let precondition = "ResourceVersion in precondition: 9, ResourceVersion in object meta: 80";
+    assert_eq!(said(precondition), "ResourceVersion in precondition: 9, ResourceVersion in object meta: {rv@0}");
+}
+
+#[test]
 fn the_name_made_up_for_a_refused_object_is_not_compared() {
     let step = super::super::Step { body: Some(json!({"metadata": {"generateName": "${ns}-a-"}})), ..Default::default() };
     let script = Script { steps: vec![step], ..Script::default() };
