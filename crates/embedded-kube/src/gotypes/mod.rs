@@ -24,7 +24,7 @@ pub use over::read_over;
 pub use read::{WrongType, cut_numbers};
 pub use syntax::syntax_error;
 pub use text::{AsWritten, text_of};
-pub use time::read_time;
+pub use time::{read_int, read_time};
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};

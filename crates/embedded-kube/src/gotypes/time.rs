@@ -1,6 +1,7 @@
-//! Times as Go's `time.Parse` reads them, and what it says of a text that is none. Main function: [`parse`].
+//! Texts that say a time or a number as Go reads them, and what it says of those that do not. Main functions: [`parse`], [`read_int`].
 
 use serde_json::Value;
+use std::num::{IntErrorKind, ParseIntError};
 
 /// A layout, in the parts that Go takes it apart into.
 pub type Layout = [&'static str];
@@ -61,6 +62,17 @@ pub fn read_time(text: &str) -> Result<Option<String>, String> {
     Ok(match as_written(text, RFC3339) {
         None => Some(text.to_owned()),
         Some(written) => written.as_str().map(str::to_owned),
+    })
+}
+
+/// A whole number in a text, of which nothing else says what type it has.
+pub fn read_int(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|error: ParseIntError| {
+        let why = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        format!("strconv.ParseInt: parsing {text:?}: {why}")
     })
 }
 

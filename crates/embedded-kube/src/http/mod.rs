@@ -179,7 +179,7 @@ fn is_long_running(route: &Route, parts: &Parts, query: &Query) -> bool {
     let Route::Resource(target) = route else { return false };
     match target.subresource.as_deref() {
         Some(part) => matches!(part, "attach" | "exec" | "log" | "portforward" | "proxy"),
-        None => parts.method == Method::GET && target.name.is_none() && query.flag("watch"),
+        None => parts.method == Method::GET && (target.watched || (target.name.is_none() && query.flag("watch"))),
     }
 }
 

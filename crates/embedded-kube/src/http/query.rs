@@ -2,11 +2,11 @@
 
 use super::delete_options::dry_run_problem;
 use super::route::decode;
+use crate::gotypes;
 use crate::registry::FieldValidation;
 use crate::status::{Cause, Status};
 use crate::strategy::validate::{meta::manager_problems, rules::At};
 use serde_json::Value;
-use std::num::IntErrorKind;
 use tiphys_gocompat::duration;
 
 /// The parameters of a request, in order.
@@ -48,13 +48,7 @@ impl Query {
 
     pub fn number(&self, name: &str) -> Result<Option<i64>, Status> {
         let Some(text) = self.first(name) else { return Ok(None) };
-        text.parse().map(Some).map_err(|error: std::num::ParseIntError| {
-            let why = match error.kind() {
-                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-                _ => "invalid syntax",
-            };
-            Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
-        })
+        gotypes::read_int(text).map(Some).map_err(Status::bad_request)
     }
 
     /// How long a request may take must be a duration.

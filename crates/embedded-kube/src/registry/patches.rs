@@ -16,6 +16,7 @@ use tiphys_gocompat::json;
 /// The refusal of a patch whose result cannot be read as the kind it should be. `result` is the patched object.
 pub fn unreadable(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &Object, why: &Unreadable) -> Status {
     match how {
+        Patch::Strategic(_) if why.inside => Status::new(500, "", why.reading.clone()),
         Patch::Strategic(sent) => {
             let rest = schema::builtin().type_for(gvk).map(|ty| patch::strategic::rest(&Value::Object(old.0.clone()), sent, ty));
             refused(gofmt::plain(rest.as_ref().unwrap_or(sent)), &why.converting)
@@ -23,10 +24,13 @@ pub fn unreadable(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &
         Patch::Apply(_) if !builtin => Status::new(500, "", why.reading.clone()),
         Patch::Apply(config) => {
             let who = format!("{}/{}; {}", config.namespace(), config.name(), config.gvk());
-            let text = format!(
-                "failed to convert new object ({who}) to proper version: unable to convert unstructured object to {gvk}: {}",
-                why.converting
-            );
+            let text = match why.inside {
+                true => format!("failed to convert to unversioned ({who}): {}", why.reading),
+                false => format!(
+                    "failed to convert new object ({who}) to proper version: unable to convert unstructured object to {gvk}: {}",
+                    why.converting
+                ),
+            };
             Status::new(500, "", text)
         }
         Patch::Merge(_) | Patch::Json(..) => refused(patched_text(gvk, builtin, how, old, result), &why.reading),
@@ -130,6 +134,7 @@ fn unreadable_type(result: &Object) -> Option<Unreadable> {
             true => "cannot convert int64 to string".to_owned(),
             false => "unrecognized type: string".to_owned(),
         },
+        inside: false,
     })
 }
 

@@ -60,17 +60,19 @@ pub struct Unreadable {
     pub reading: String,
     /// When it converts the object's tree.
     pub converting: String,
+    /// It can be read in its version, but there is nothing that it could be inside the server.
+    pub inside: bool,
 }
 
 impl From<String> for Unreadable {
     fn from(why: String) -> Self {
-        Self { converting: why.clone(), reading: why }
+        Self { converting: why.clone(), reading: why, inside: false }
     }
 }
 
 impl From<gotypes::WrongType> for Unreadable {
     fn from(wrong: gotypes::WrongType) -> Self {
-        Self { reading: wrong.to_string(), converting: wrong.converting() }
+        Self { reading: wrong.to_string(), converting: wrong.converting(), inside: false }
     }
 }
 
@@ -97,6 +99,10 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
             gotypes::cut_numbers(&mut object.0, of);
         }
         gotypes::read_into(&mut object.0, of, options.from_tree)?;
+    }
+    // Inside, the count is a number.
+    if let Some(count) = object.annotation(TEMPLATE_GENERATION).filter(|_| resource.table == "apps/daemonsets") {
+        gotypes::read_int(count).map_err(|why| Unreadable { inside: true, ..why.into() })?;
     }
     judge(findings, options)
 }
