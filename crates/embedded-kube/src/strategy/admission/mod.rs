@@ -4,8 +4,8 @@
 //! What a cluster adds itself, policies and webhooks, comes after what is built in.
 
 mod account;
+mod classes;
 mod hooks;
-mod ingress;
 mod limits;
 mod matching;
 mod pod_security;
@@ -104,10 +104,11 @@ pub fn fills_in_updates(resource: &Resource) -> bool {
 
 /// What the built-in plugins do to an object.
 fn fill_in(request: &Request<'_>, object: &mut Object, old: Option<&Object>) -> Result<(), Status> {
-    if request.resource.is("networking.k8s.io", "ingresses") && old.is_none() {
-        ingress::admit(request.registry, object);
-    }
-    if request.resource.table != "/pods" {
+    let table = request.resource.table.as_str();
+    if table != "/pods" {
+        if old.is_none() && request.subresource.is_empty() {
+            classes::admit(request.registry, table, object);
+        }
         return Ok(());
     }
     match old {
@@ -182,6 +183,7 @@ pub fn check(request: &Request<'_>, objects: Objects<'_>, mut answers: Answers) 
     if let Some(pod) = objects.new.filter(|_| main && resource.table == "/pods" && objects.old.is_none()) {
         runtime::check(registry, resource, pod, answers.hollow_overhead)?;
     }
+    classes::check(request, objects)?;
     if resizes {
         resize::check(request, objects)?;
     }
