@@ -1,6 +1,6 @@
 //! The priority of a pod: from its class, or from the class that is the default.
 
-use super::{forbidden, spec};
+use super::{Objects, Request, forbidden, refusal, spec};
 use crate::catalog::Resource;
 use crate::registry::Registry;
 use crate::status::Status;
@@ -10,21 +10,24 @@ use tiphys_apimachinery::{Gvr, Object};
 
 const LOWER: &str = "PreemptLowerPriority";
 
+fn classes() -> Gvr {
+    Gvr::new("scheduling.k8s.io", "v1", "priorityclasses")
+}
+
 /// The class that holds for pods without one: of several, the lowest.
-fn default_class(registry: &Registry, gvr: &Gvr) -> Option<Arc<Object>> {
-    let classes = registry.list(gvr, None).ok()?;
+fn default_class(registry: &Registry) -> Option<Arc<Object>> {
+    let classes = registry.list(&classes(), None).ok()?;
     let marked = classes.into_iter().filter(|c| c.0.get("globalDefault") == Some(&Value::Bool(true)));
     marked.min_by_key(|c| c.i64_at("/value").unwrap_or(0))
 }
 
 /// Resolves the class of a new pod.
 pub fn admit(registry: &Registry, resource: &Resource, pod: &mut Object) -> Result<(), Status> {
-    let gvr = Gvr::new("scheduling.k8s.io", "v1", "priorityclasses");
     let name = pod.str_at("/spec/priorityClassName").to_owned();
     let class = if name.is_empty() {
-        default_class(registry, &gvr)
+        default_class(registry)
     } else {
-        let found = registry.get(&gvr, "", &name);
+        let found = registry.get(&classes(), "", &name);
         let why = format!("no PriorityClass with name {name} was found");
         Some(found.map_err(|_| forbidden(resource, pod, &why))?)
     };
@@ -66,4 +69,17 @@ pub fn keep(old: &Object, pod: &mut Object) {
             fields.insert(field.into(), value);
         }
     }
+}
+
+/// Refuses a second default class.
+pub fn check(request: &Request<'_>, objects: Objects<'_>) -> Result<(), Status> {
+    let Some(new) = objects.new.filter(|_| request.resource.table == "scheduling.k8s.io/priorityclasses") else { return Ok(()) };
+    if new.0.get("globalDefault") != Some(&Value::Bool(true)) {
+        return Ok(());
+    }
+    let other = default_class(request.registry).filter(|class| objects.old.is_none() || class.name() != new.name());
+    other.map_or(Ok(()), |class| {
+        let why = format!("PriorityClass {} is already marked as default. Only one default can exist", class.name());
+        Err(refusal(request, objects, &why))
+    })
 }
