@@ -1,6 +1,6 @@
 //! The service account of a new pod: it must be there, its secrets are used to pull images, and its token is mounted.
 
-use super::{containers, forbidden, spec};
+use super::{Objects, Operation, Request, containers, forbidden, spec};
 use crate::catalog::Resource;
 use crate::registry::{Registry, WriteOptions};
 use crate::status::Status;
@@ -44,12 +44,24 @@ pub fn admit(registry: &Registry, resource: &Resource, pod: &mut Object) -> Resu
         let names: Vec<Value> = list.iter().map(|s| json!({"name": s["name"]})).collect();
         fields.insert("imagePullSecrets".into(), names.into());
     }
-    if account.annotation(ENFORCED).is_some_and(|text| matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"))
-        && let Some(why) = foreign_secret(&account, pod)
-    {
-        return Err(forbidden(resource, pod, &why));
+    match enforces(&account).then(|| foreign_secret(&account, pod)).flatten() {
+        Some(why) => Err(forbidden(resource, pod, &why)),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+fn enforces(account: &Object) -> bool {
+    account.annotation(ENFORCED).is_some_and(|text| matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"))
+}
+
+/// Refuses debug containers with secrets that the account does not list. The real server does not say that it is forbidden.
+pub fn check(request: &Request<'_>, objects: Objects<'_>) -> Result<(), Status> {
+    let debugged = request.resource.table == "/pods" && request.subresource == "ephemeralcontainers";
+    let Some(pod) = objects.new.filter(|_| debugged && request.operation == Operation::Update) else { return Ok(()) };
+    let account = find(request.registry, pod.namespace(), pod.str_at("/spec/serviceAccountName"));
+    let account = account.filter(|account| enforces(account));
+    let foreign = account.and_then(|account| secret_of_container(&account, pod, ("ephemeralContainers", "ephemeral container")));
+    foreign.map_or(Ok(()), |why| Err(Status::new(500, "", why)))
 }
 
 fn is_empty(map: &Map<String, Value>, key: &str) -> bool {
@@ -81,7 +93,7 @@ fn mirror(resource: &Resource, pod: &Object) -> Result<(), Status> {
     };
     let problem = match () {
         () if !pod.str_at("/spec/serviceAccountName").is_empty() => "a mirror pod may not reference service accounts",
-        () if volumes.iter().any(|v| v["secret"].is_object()) => "a mirror pod may not reference secrets",
+        () if pod.0.get("spec").is_some_and(names_secret) => "a mirror pod may not reference secrets",
         () if volumes.iter().any(tokens) => "a mirror pod may not use ServiceAccountToken volume projections",
         () => return Ok(()),
     };
@@ -117,44 +129,85 @@ fn mount_token(fields: &mut Map<String, Value>) {
     }
 }
 
+fn list<'v>(value: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
+    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn lists(account: &Object, field: &str, name: &Value) -> bool {
+    account.0.get(field).and_then(Value::as_array).into_iter().flatten().any(|entry| entry["name"] == *name)
+}
+
+fn not_listed(account: &Object, what: &str) -> String {
+    format!("{what} is not allowed because service account {} does not reference that secret", account.name())
+}
+
 /// The first secret that the account does not list.
 fn foreign_secret(account: &Object, pod: &Object) -> Option<String> {
-    let listed = |field: &str, name: &Value| {
-        account.0.get(field).and_then(Value::as_array).into_iter().flatten().any(|entry| entry["name"] == *name)
-    };
-    let not_listed =
-        |what: String| format!("{what} is not allowed because service account {} does not reference that secret", account.name());
-    let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
-    for volume in list("/spec/volumes") {
+    let spec = pod.0.get("spec")?;
+    for volume in list(spec, "/volumes") {
         let name = &volume["secret"]["secretName"];
-        if !name.is_null() && !listed("secrets", name) {
-            return Some(not_listed(format!("volume with secret.secretName={name}")));
+        if !name.is_null() && !lists(account, "secrets", name) {
+            return Some(not_listed(account, &format!("volume with secret.secretName={name}")));
         }
     }
-    for (pointer, word) in [("/spec/initContainers", "init container"), ("/spec/containers", "container")] {
-        for container in list(pointer) {
-            let of = container["name"].as_str().unwrap_or("").to_owned();
-            for variable in container["env"].as_array().into_iter().flatten() {
-                let name = &variable["valueFrom"]["secretKeyRef"]["name"];
-                if !name.is_null() && !listed("secrets", name) {
-                    let own = variable["name"].as_str().unwrap_or("");
-                    return Some(not_listed(format!("{word} {of} with envVar {own} referencing secret.secretName={name}")));
-                }
-            }
-            for source in container["envFrom"].as_array().into_iter().flatten() {
-                let name = &source["secretRef"]["name"];
-                if !name.is_null() && !listed("secrets", name) {
-                    return Some(not_listed(format!("{word} {of} with envFrom referencing secret.secretName={name}")));
-                }
+    let kinds = [("initContainers", "init container"), ("containers", "container")];
+    if let Some(why) = kinds.into_iter().find_map(|kind| secret_of_container(account, pod, kind)) {
+        return Some(why);
+    }
+    let (i, secret) =
+        list(spec, "/imagePullSecrets").enumerate().find(|(_, secret)| !lists(account, "imagePullSecrets", &secret["name"]))?;
+    let (name, account) = (&secret["name"], account.name());
+    let rest = format!("is not allowed because service account {account} does not reference that imagePullSecret");
+    Some(format!("imagePullSecrets[{i}].name={name} {rest}"))
+}
+
+/// The same of the containers of a list, and what they are called.
+fn secret_of_container(account: &Object, pod: &Object, (field, word): (&str, &str)) -> Option<String> {
+    for container in list(pod.0.get("spec")?, &format!("/{field}")) {
+        let of = container["name"].as_str().unwrap_or("");
+        for variable in list(container, "/env") {
+            let name = &variable["valueFrom"]["secretKeyRef"]["name"];
+            if !name.is_null() && !lists(account, "secrets", name) {
+                let own = variable["name"].as_str().unwrap_or("");
+                return Some(not_listed(account, &format!("{word} {of} with envVar {own} referencing secret.secretName={name}")));
             }
         }
-    }
-    for (i, secret) in list("/spec/imagePullSecrets").iter().enumerate() {
-        if !listed("imagePullSecrets", &secret["name"]) {
-            let (name, account) = (&secret["name"], account.name());
-            let rest = format!("is not allowed because service account {account} does not reference that imagePullSecret");
-            return Some(format!("imagePullSecrets[{i}].name={name} {rest}"));
+        for source in list(container, "/envFrom") {
+            let name = &source["secretRef"]["name"];
+            if !name.is_null() && !lists(account, "secrets", name) {
+                return Some(not_listed(account, &format!("{word} {of} with envFrom referencing secret.secretName={name}")));
+            }
         }
     }
     None
+}
+
+/// Whether anything of a pod names a secret. Of a volume that has several sources one is looked at.
+fn names_secret(spec: &Value) -> bool {
+    const SOURCES: [(&str, &str); 11] = [
+        ("azureFile", "/secretName"),
+        ("cephfs", "/secretRef/name"),
+        ("cinder", "/secretRef/name"),
+        ("flexVolume", "/secretRef/name"),
+        ("projected", ""),
+        ("rbd", "/secretRef/name"),
+        ("secret", "/secretName"),
+        ("scaleIO", "/secretRef/name"),
+        ("iscsi", "/secretRef/name"),
+        ("storageos", "/secretRef/name"),
+        ("csi", "/nodePublishSecretRef/name"),
+    ];
+    let named = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).is_some_and(|name| !name.is_empty());
+    let of_container = |container: &Value| {
+        list(container, "/envFrom").any(|source| named(source, "/secretRef/name"))
+            || list(container, "/env").any(|variable| named(variable, "/valueFrom/secretKeyRef/name"))
+    };
+    let of_volume = |volume: &Value| match SOURCES.into_iter().find(|(source, _)| volume[*source].is_object()) {
+        Some(("projected", _)) => list(volume, "/projected/sources").any(|source| named(source, "/secret/name")),
+        Some((source, pointer)) => named(&volume[source], pointer),
+        None => false,
+    };
+    list(spec, "/imagePullSecrets").any(|secret| named(secret, "/name"))
+        || ["/initContainers", "/containers", "/ephemeralContainers"].iter().any(|all| list(spec, all).any(of_container))
+        || list(spec, "/volumes").any(of_volume)
 }

@@ -183,6 +183,7 @@ pub fn check(request: &Request<'_>, objects: Objects<'_>, mut answers: Answers) 
     if let Some(pod) = objects.new.filter(|_| main && resource.table == "/pods" && objects.old.is_none()) {
         runtime::check(registry, resource, pod, answers.hollow_overhead)?;
     }
+    account::check(request, objects)?;
     priority::check(request, objects)?;
     classes::check(request, objects)?;
     if resizes {
