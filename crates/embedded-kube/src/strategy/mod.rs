@@ -4,6 +4,7 @@
 //! [`validate`].
 
 pub mod admission;
+mod annotated;
 mod custom;
 mod defaults;
 mod definition;
@@ -99,6 +100,7 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
             gotypes::cut_numbers(&mut object.0, of);
         }
         gotypes::read_into(&mut object.0, of, options.from_tree)?;
+        annotated::read(&resource.table, object)?;
     }
     // Inside, the count is a number.
     if let Some(count) = object.annotation(TEMPLATE_GENERATION).filter(|_| resource.table == "apps/daemonsets") {

@@ -1,6 +1,7 @@
 //! Deployments, ReplicaSets, DaemonSets and ReplicationControllers.
 
 use super::*;
+use crate::strategy::annotated::ROLLBACK_TO;
 
 /// The template of ReplicaSets and of what makes them.
 fn selected_template(spec: &At<'_>, causes: &mut Vec<Cause>) {
@@ -26,11 +27,20 @@ pub fn deployment(at: &At<'_>, causes: &mut Vec<Cause>) {
     let [ready, history, deadline] = ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"].map(|f| spec.get(f));
     ready.check(AT_LEAST_0, causes);
     history.check(AT_LEAST_0, causes);
+    rollback(at, causes);
     deadline.check(AT_LEAST_0, causes);
     if deadline.int().is_some_and(|n| n <= ready.int().unwrap_or(0)) {
         causes.push(deadline.invalid("must be greater than minReadySeconds"));
     }
     immutable(&spec.get("selector"), "meta/v1.LabelSelector", causes);
+}
+
+/// The revision to go back to is a field inside.
+fn rollback(at: &At<'_>, causes: &mut Vec<Cause>) {
+    let revision = at.get("metadata.annotations").value.get(ROLLBACK_TO).and_then(Value::as_str);
+    if let Some(revision) = revision.and_then(|text| text.parse::<i64>().ok()).filter(|n| *n < 0) {
+        causes.push(Cause::invalid("spec.rollback.version", &revision.into(), "must be greater than or equal to 0"));
+    }
 }
 
 fn strategy(at: &At<'_>, causes: &mut Vec<Cause>) {
