@@ -2,7 +2,7 @@
 
 use super::{each, is, map_at, pod, set, set_content, set_text};
 use crate::strategy::TEMPLATE_GENERATION;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
 
@@ -66,10 +66,10 @@ pub fn stateful_set(spec: &mut Fields) {
     set_text(retention, "whenDeleted", "Retain");
     set_text(retention, "whenScaled", "Retain");
     for claim in each(spec, "volumeClaimTemplates") {
-        set_text(claim, "apiVersion", "v1");
-        set_text(claim, "kind", "PersistentVolumeClaim");
+        claim.insert("apiVersion".into(), "v1".into());
+        claim.insert("kind".into(), "PersistentVolumeClaim".into());
         set(map_entry(claim, "spec"), "volumeMode", "Filesystem");
-        claim.insert("status".into(), json!({"phase": "Pending"}));
+        set_text(map_entry(claim, "status"), "phase", "Pending");
     }
     template(spec);
 }
