@@ -50,7 +50,8 @@ fn generated_selector(at: &At<'_>, template: &At<'_>, causes: &mut Vec<Cause>) {
     ];
     let was = at.old.map(|old| At::new(old, "").get("spec.template.metadata.labels").value.clone());
     let prefixed = was.is_none_or(|was| was.get(&expected[2].0).is_some() && was.get(&expected[3].0).is_some());
-    for (key, value) in expected.iter().take(if prefixed { 4 } else { 2 }) {
+    let expected = &expected[..if prefixed { 4 } else { 2 }];
+    for (key, value) in expected {
         let label = labels.key(key);
         if label.is_null() {
             causes.push(label.required(&format!("must be '{value}'")));
