@@ -13,6 +13,7 @@ use tiphys_apimachinery::quantity::Quantity;
 
 const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 const STATES: &[&str] =
     &["ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending"];
 
@@ -95,10 +96,18 @@ fn frozen_claims(old: &Object, new: &Object) -> (Value, Value) {
     (was.into(), is.into())
 }
 
+/// Whether the class that an annotation named is now named by the field.
+fn names_class_newly(old: &Object, new: &Object) -> bool {
+    let class = |claim: &Object| claim.pointer("/spec/storageClassName").and_then(Value::as_str).map(str::to_owned);
+    let named = old.annotation(BETA_CLASS).map(str::to_owned);
+    let kept = new.annotation(BETA_CLASS).is_none_or(|now| Some(now) == named.as_deref());
+    named.is_some() && class(old).is_none() && class(new) == named && kept
+}
+
 fn claim_changes(object: &Object, old: &Object, spec: &At<'_>, causes: &mut Vec<Cause>) {
     let annotation = |o: &Object| o.annotation(BETA_CLASS).unwrap_or("").to_owned();
-    if annotation(object) != annotation(old) {
-        let field = format!("metadata.annotations[{BETA_CLASS}]");
+    if annotation(object) != annotation(old) && !names_class_newly(old, object) {
+        let field = format!("metadata.annotations.{BETA_CLASS}");
         causes.push(Cause::invalid(&field, &annotation(object).into(), "field is immutable"));
     }
     let (was, is) = frozen_claims(old, object);
@@ -182,10 +191,12 @@ pub fn volume(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let spec = At::of(object, old, "spec");
     volume_spec(&spec, object.name(), causes);
     if old.is_none() {
-        return;
+        return mount_options(object, &spec, causes);
     }
     // Updates look twice.
-    causes.extend(causes.clone().into_iter().filter(|cause| cause.field.starts_with("spec")));
+    let first = causes.clone();
+    mount_options(object, &spec, causes);
+    causes.extend(first.into_iter().filter(|cause| cause.field.starts_with("spec")));
     let source = |spec: &Value| {
         let mut only = serde_json::Map::new();
         for source in SOURCES {
@@ -217,6 +228,29 @@ pub fn volume(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
     if attributes.is_changed() && attributes.is_null() {
         causes.push(attributes.forbidden("update from non-nil value to nil is forbidden"));
+    }
+}
+
+/// Whether the kind of volume is mounted with options at all.
+fn mount_options(object: &Object, spec: &At<'_>, causes: &mut Vec<Cause>) {
+    const MOUNTED: [&str; 13] = [
+        "gcePersistentDisk",
+        "awsElasticBlockStore",
+        "glusterfs",
+        "nfs",
+        "rbd",
+        "quobyte",
+        "iscsi",
+        "cinder",
+        "cephfs",
+        "azureFile",
+        "vsphereVolume",
+        "azureDisk",
+        "photonPersistentDisk",
+    ];
+    if object.annotation(MOUNT_OPTIONS).is_some() && MOUNTED.iter().all(|source| spec.get(source).is_null()) {
+        let field = format!("metadata.annotations.{MOUNT_OPTIONS}");
+        causes.push(Cause::forbidden(&field, "may not specify mount options for this volume type"));
     }
 }
 
