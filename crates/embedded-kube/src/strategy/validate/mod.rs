@@ -14,6 +14,7 @@ mod labels;
 mod limits;
 pub mod meta;
 mod network;
+mod node_annotations;
 mod pod;
 mod policies;
 mod policy;

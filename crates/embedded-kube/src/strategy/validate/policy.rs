@@ -1,6 +1,7 @@
 //! Disruption budgets, priority and runtime classes, namespaces and nodes.
 
 use super::formats;
+use super::node_annotations;
 use super::pod::{affinity, resources};
 use super::rules::{self, At, Check};
 use crate::status::Cause;
@@ -173,6 +174,7 @@ pub fn namespace_status(object: &Object, causes: &mut Vec<Cause>) {
 pub fn node(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let (spec, status) = (At::of(object, old, "spec"), At::of(object, old, "status"));
     let taints = At { path: "metadata.taints".into(), ..spec.get("taints") };
+    node_annotations::check(object, causes);
     node_taints(&taints, causes);
     node_amounts(&status, causes);
     let swap = status.get("nodeInfo.swap.capacity");
@@ -187,13 +189,24 @@ pub fn node(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
     let is_v6 = |at: &At<'_>| at.text().contains(':');
     let items = networks.items();
-    let dual = items.iter().any(is_v6) && items.iter().any(|n| !is_v6(n));
+    let unreadable = items.iter().position(|network| formats::parse_cidr(network.text()).is_none());
+    let dual = unreadable.is_none() && items.iter().any(is_v6) && items.iter().any(|n| !is_v6(n));
+    if let Some(i) = unreadable.filter(|_| items.len() > 1) {
+        causes.push(no_pair(&networks, i, items[i].text()));
+    }
     if items.len() > 1 && (!dual || items.len() > 2) {
         causes.push(networks.invalid("may specify no more than one CIDR for each IP family"));
     }
     if old.is_some() {
         node_update(object, old, causes);
     }
+}
+
+/// Two networks are compared even if one of them is none.
+fn no_pair(networks: &At<'_>, i: usize, text: &str) -> Cause {
+    let why = format!("invalid CIDR[{i}]: <nil> (invalid CIDR address: {text})");
+    let message = format!("Internal error: invalid PodCIDRs. failed to check with dual stack with error:{why}");
+    Cause { reason: "InternalError", message, field: networks.path.clone() }
 }
 
 fn node_amounts(status: &At<'_>, causes: &mut Vec<Cause>) {
@@ -227,7 +240,7 @@ fn declared_features(all: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn node_taints(taints: &At<'_>, causes: &mut Vec<Cause>) {
+pub fn node_taints(taints: &At<'_>, causes: &mut Vec<Cause>) {
     let items = taints.items();
     for (i, taint) in items.iter().enumerate() {
         let (key, value, effect) = (taint.get("key"), taint.get("value"), taint.get("effect"));
@@ -245,6 +258,7 @@ fn node_taints(taints: &At<'_>, causes: &mut Vec<Cause>) {
 /// The second part of the checks of an update, which those of the status share.
 pub fn node_update(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let (spec, status) = (At::of(object, old, "spec"), At::of(object, old, "status"));
+    node_annotations::check(object, causes);
     node_amounts(&status, causes);
     declared_features(&status.get("declaredFeatures"), causes);
     let addresses = status.get("addresses").items();
