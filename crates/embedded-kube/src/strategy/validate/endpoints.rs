@@ -17,7 +17,7 @@ const MAX_HINTS: usize = 8;
 
 /// An address that traffic can go to.
 pub fn endpoint_ip(at: &At<'_>, causes: &mut Vec<Cause>) {
-    let Ok(ip) = at.text().parse::<IpAddr>() else {
+    let Some(ip) = formats::lenient_ip(at.text()) else {
         return causes.push(at.invalid("must be a valid IP address"));
     };
     let (link_local, multicast) = match ip {

@@ -194,7 +194,12 @@ pub fn ip(text: &str) -> Vec<String> {
 
 /// Whether it is an address, however written.
 pub fn is_ip(text: &str) -> bool {
-    text.parse::<IpAddr>().is_ok() || sloppy_ipv4(text).is_some()
+    lenient_ip(text).is_some()
+}
+
+/// An address, however written; to Go, one of IPv4 inside one of IPv6 is of IPv4.
+pub fn lenient_ip(text: &str) -> Option<IpAddr> {
+    text.parse::<IpAddr>().ok().or_else(|| sloppy_ipv4(text).map(IpAddr::V4)).map(|ip| ip.to_canonical())
 }
 
 /// As [`ip`], and in canonical form.
