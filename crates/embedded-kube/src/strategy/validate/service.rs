@@ -82,7 +82,7 @@ fn by_type(spec: &At<'_>, causes: &mut Vec<Cause>) {
         }
         "ExternalName" => {
             for field in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"].map(|f| spec.get(f)) {
-                if !field.is_empty() {
+                if field.value.is_string() || !field.is_empty() {
                     causes.push(field.forbidden("may not be set for ExternalName services"));
                 }
             }

@@ -3,6 +3,7 @@
 
 use super::super::formats::{dns_label, dns_subdomain, qualified_name};
 use super::super::rules::{At, Check, Rule, labels};
+use super::super::webhooks::one_of;
 use super::claim;
 use super::projected;
 use crate::status::Cause;
@@ -65,13 +66,7 @@ const SOURCES: &[Source] = &[
 
 pub const SCALE_IO: &[Rule] = &[Rule::Field("gateway", TEXT), Rule::Field("system", TEXT), Rule::Field("volumeName", TEXT)];
 
-pub const AZURE_DISK: &[Rule] = &[
-    Rule::Field("diskName", TEXT),
-    Rule::Field("diskURI", TEXT),
-    Rule::Field("cachingMode", &[Check::OneOf(&["None", "ReadOnly", "ReadWrite"])]),
-    Rule::Field("kind", &[Check::OneOf(&["Dedicated", "Managed", "Shared"])]),
-    Rule::By(azure_disk),
-];
+pub const AZURE_DISK: &[Rule] = &[Rule::Field("diskName", TEXT), Rule::Field("diskURI", TEXT), Rule::By(azure_disk)];
 
 /// Checks all volumes; those that fit, by name. `pod` is the pod's name, empty in templates.
 pub fn volumes<'v>(all: &At<'v>, pod: &str, is_pod: bool, causes: &mut Vec<Cause>) -> BTreeMap<&'v str, &'v Value> {
@@ -307,6 +302,8 @@ fn azure_disk(v: &At<'_>, causes: &mut Vec<Cause>) {
     const MANAGED: &str = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
     const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
     let (kind, uri) = (v.get("kind"), v.get("diskURI"));
+    one_of(&v.get("cachingMode"), &["None", "ReadOnly", "ReadWrite"], causes);
+    one_of(&kind, &["Dedicated", "Managed", "Shared"], causes);
     if kind.text() == "Managed" && !uri.text().starts_with("/subscriptions/") {
         causes.push(uri.not_supported(&[MANAGED]));
     }
