@@ -66,6 +66,11 @@ impl Quantity {
         (self.nanos % unit != 0).then(|| Self { nanos: round_up(self.nanos, unit) * unit, ..*self })
     }
 
+    /// The next whole number.
+    pub fn in_units(&self) -> Self {
+        Self { nanos: round_up(self.nanos, NANO) * NANO, ..*self }
+    }
+
     pub fn as_f64(&self) -> f64 {
         self.nanos as f64 / NANO as f64
     }

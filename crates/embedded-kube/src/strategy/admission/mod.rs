@@ -196,7 +196,8 @@ pub fn check(request: &Request<'_>, objects: Objects<'_>, mut answers: Answers) 
         let outcome = outcome.and_then(|()| webhook::validate(&hooks.validating_webhooks, request, objects, &mut answers));
         outcome.map_err(|status| status.warned(&answers.warnings))?;
     }
-    if let Some(new) = objects.new.filter(|_| (main || resizes) && resource.namespaced) {
+    let counted = main || resizes || (request.subresource == "status" && resource.table == "/persistentvolumeclaims");
+    if let Some(new) = objects.new.filter(|_| counted && resource.namespaced) {
         quota::charge(request, new, objects.old)?;
     }
     Ok(answers.warnings)

@@ -2,7 +2,7 @@
 //!
 //! Main function: [`charge`]. What is counted, and from when, a controller says in the quota's status.
 
-use super::usage::{Amounts, add, amounts, compute, in_scope, is_of_pods, is_terminating, of};
+use super::usage::{Amounts, add, amounts, compute, in_scope, is_of_kind, is_terminating, of};
 use super::{Request, forbidden};
 use crate::catalog::Resource;
 use crate::registry::{Part, Registry, WriteOptions};
@@ -62,10 +62,11 @@ fn counts_update(request: &Request<'_>, object: &Object, old: &Object) -> bool {
 
 /// Counts a write in the quotas of its namespace.
 pub fn charge(request: &Request<'_>, object: &Object, old: Option<&Object>) -> Result<(), Status> {
-    let (registry, resource, dry_run) = (request.registry, &**request.resource, request.dry_run);
+    let (registry, resource) = (request.registry, &**request.resource);
     if old.is_some_and(|old| !counts_update(request, object, old)) || resource.table == "/events" {
         return Ok(());
     }
+    let mut due = Vec::new();
     for quota in registry.list(&gvr(), Some(object.namespace()))? {
         let limits = hard(&quota, "status");
         if !covers(&quota, resource, object) {
@@ -78,23 +79,25 @@ pub fn charge(request: &Request<'_>, object: &Object, old: Option<&Object>) -> R
         {
             return Err(forbidden(resource, object, &format!("failed quota: {}: must specify {missing}", quota.name())));
         }
-        let unknown = not_counted(resource, &quota, &limits, &of(resource, object));
-        if !unknown.is_empty() {
-            let why = format!("status unknown for quota: {}, resources: {}", quota.name(), unknown.join(","));
+        if let Some(bounded) = not_counted(resource, &quota, &limits, &of(resource, object)) {
+            let why = format!("status unknown for quota: {}, resources: {bounded}", quota.name());
             return Err(forbidden(resource, object, &why));
         }
-        if !delta.is_empty() {
-            take(registry, resource, object, (quota, delta), dry_run)?;
-        }
+        due.extend((!delta.is_empty()).then_some((quota, delta)));
     }
-    Ok(())
+    // What one quota refuses is counted in none.
+    for (quota, delta) in &due {
+        fits(request, object, quota, delta)?;
+    }
+    due.into_iter().filter(|_| !request.dry_run).try_for_each(|due| take(request, object, due))
 }
 
-/// What the quota bounds of such objects, and nobody has counted so far.
-fn not_counted(resource: &Resource, quota: &Object, limits: &Amounts, uses: &Amounts) -> Vec<String> {
+/// All that the quota bounds of such objects, if nobody has counted some of it so far.
+fn not_counted(resource: &Resource, quota: &Object, limits: &Amounts, uses: &Amounts) -> Option<String> {
     let used = amounts(quota.pointer("/status/used").unwrap_or(&Value::Null));
-    let concerns = |name: &&String| uses.contains_key(*name) || (resource.table == "/pods" && is_of_pods(name));
-    limits.keys().filter(concerns).filter(|name| !used.contains_key(*name)).cloned().collect()
+    let concerns = |name: &&String| uses.contains_key(*name) || is_of_kind(resource, name);
+    let bounded: Vec<&str> = limits.keys().filter(concerns).map(String::as_str).collect();
+    bounded.iter().any(|name| !used.contains_key(*name)).then(|| bounded.join(","))
 }
 
 /// Requests and limits that the quota counts and a container does not have.
@@ -123,25 +126,26 @@ fn print(all: &Amounts, names: &[&String]) -> String {
     held.map(|(name, amount)| format!("{name}={amount}")).collect::<Vec<_>>().join(",")
 }
 
+/// What is used of a quota with this, unless that is too much. What a status tells of is taken already.
+fn fits(request: &Request<'_>, object: &Object, quota: &Object, delta: &Amounts) -> Result<Amounts, Status> {
+    let (limits, used) = (hard(quota, "status"), amounts(quota.pointer("/status/used").unwrap_or(&Value::Null)));
+    let mut next = used.clone();
+    add(&mut next, delta);
+    let exceeded: Vec<&String> = delta.keys().filter(|name| next.get(*name) > limits.get(*name)).collect();
+    if exceeded.is_empty() || request.subresource == "status" {
+        return Ok(next);
+    }
+    let (requested, used, limited) = (print(delta, &exceeded), print(&used, &exceeded), print(&limits, &exceeded));
+    let why = format!("exceeded quota: {}, requested: {requested}, used: {used}, limited: {limited}", quota.name());
+    Err(forbidden(request.resource, object, &why))
+}
+
 /// Adds to a quota's status, or refuses.
-fn take(
-    registry: &Registry,
-    resource: &Resource,
-    object: &Object,
-    (mut quota, delta): (Arc<Object>, Amounts),
-    dry_run: bool,
-) -> Result<(), Status> {
+fn take(request: &Request<'_>, object: &Object, (mut quota, delta): (Arc<Object>, Amounts)) -> Result<(), Status> {
+    let registry = request.registry;
     for _ in 0..ATTEMPTS {
-        let (limits, used) = (hard(&quota, "status"), amounts(quota.pointer("/status/used").unwrap_or(&Value::Null)));
-        let mut next = used.clone();
-        add(&mut next, &delta);
-        let exceeded: Vec<&String> = delta.keys().filter(|name| next.get(*name) > limits.get(*name)).collect();
-        if !exceeded.is_empty() {
-            let (requested, used, limited) = (print(&delta, &exceeded), print(&used, &exceeded), print(&limits, &exceeded));
-            let why = format!("exceeded quota: {}, requested: {requested}, used: {used}, limited: {limited}", quota.name());
-            return Err(forbidden(resource, object, &why));
-        }
-        if dry_run || set_used(registry, &quota, &limits, &next)? {
+        let next = fits(request, object, &quota, &delta)?;
+        if set_used(registry, &quota, &hard(&quota, "status"), &next)? {
             return Ok(());
         }
         quota = match registry.get(&gvr(), object.namespace(), quota.name()) {

@@ -1,5 +1,6 @@
 //! What an object uses of the things that quotas and limits count. Functions of one object; they know no registry.
 
+use super::classes::of_claim;
 use crate::catalog::Resource;
 use crate::strategy::validate::aggregate;
 pub use crate::strategy::validate::{Amounts, add};
@@ -10,6 +11,9 @@ use tiphys_apimachinery::quantity::Quantity;
 /// Kinds that quotas name without `count/`.
 const NAMED: [&str; 7] =
     ["configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services"];
+
+/// What stands between a storage class and what is counted of its claims.
+const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
 
 fn number(n: usize) -> Quantity {
     n.to_string().parse().unwrap_or(Quantity::ZERO)
@@ -85,8 +89,21 @@ pub fn compute(requests: &Amounts, limits: &Amounts) -> Amounts {
     used
 }
 
-/// Whether a quota means pods by a name.
-pub fn is_of_pods(name: &str) -> bool {
+/// Whether a quota means objects of the kind by a name, although this one may use nothing of it.
+pub fn is_of_kind(resource: &Resource, name: &str) -> bool {
+    match resource.table.as_str() {
+        "/pods" => is_of_pods(name),
+        "/persistentvolumeclaims" => is_of_claims(name),
+        _ => false,
+    }
+}
+
+fn is_of_claims(name: &str) -> bool {
+    let plain = name.split_once(OF_CLASS).map_or(name, |(_, plain)| plain);
+    matches!(plain, "persistentvolumeclaims" | "requests.storage")
+}
+
+fn is_of_pods(name: &str) -> bool {
     let plain = name.strip_prefix("requests.").or_else(|| name.strip_prefix("limits.")).unwrap_or(name);
     let huge = !name.starts_with("limits.") && plain.starts_with("hugepages-");
     let extended = name.starts_with("requests.") && plain.contains('/');
@@ -108,12 +125,16 @@ fn service(object: &Object) -> Amounts {
 
 fn claim(object: &Object) -> Amounts {
     let mut used = Amounts::new();
-    let class = object.str_at("/spec/storageClassName");
-    let of_class = |word: &str| format!("{class}.storageclass.storage.k8s.io/{word}");
+    let class = of_claim(object).unwrap_or("");
+    let of_class = |word: &str| format!("{class}{OF_CLASS}{word}");
     if !class.is_empty() {
         used.insert(of_class("persistentvolumeclaims"), number(1));
     }
-    if let Ok(size) = object.str_at("/spec/resources/requests/storage").parse::<Quantity>() {
+    let size = |path: &str| object.str_at(path).parse::<Quantity>().ok();
+    // More may be taken already than is wanted by now.
+    let asked = size("/spec/resources/requests/storage");
+    if let Some(size) = asked.map(|asked| size("/status/allocatedResources/storage").filter(|more| *more > asked).unwrap_or(asked)) {
+        let size = size.in_units();
         used.insert("requests.storage".into(), size);
         if !class.is_empty() {
             used.insert(of_class("requests.storage"), size);
@@ -122,27 +143,46 @@ fn claim(object: &Object) -> Amounts {
     used
 }
 
-/// Whether a scope of a quota covers an object. Only pods are in scopes.
+/// Whether a scope of a quota covers an object. Only pods and claims are in scopes.
 pub fn in_scope(resource: &Resource, object: &Object, scope: &Value) -> bool {
-    if resource.table != "/pods" {
-        return false;
+    let name = scope["scopeName"].as_str().unwrap_or("");
+    match resource.table.as_str() {
+        "/pods" => pod_in_scope(object, name, scope),
+        "/persistentvolumeclaims" if name == "VolumeAttributesClass" => selects(scope, &attribute_classes(object)),
+        _ => false,
     }
+}
+
+/// The classes of attributes that a claim has, gets and asks for.
+fn attribute_classes(claim: &Object) -> Vec<&str> {
+    const NAMED: [&str; 3] = [
+        "/spec/volumeAttributesClassName",
+        "/status/currentVolumeAttributesClassName",
+        "/status/modifyVolumeStatus/targetVolumeAttributesClassName",
+    ];
+    NAMED.iter().map(|path| claim.str_at(path)).filter(|name| !name.is_empty()).collect()
+}
+
+/// Whether a scope means one of the names, or an object without any.
+fn selects(scope: &Value, names: &[&str]) -> bool {
+    let listed = |name: &str| scope["values"].as_array().into_iter().flatten().any(|value| value == name);
+    match scope["operator"].as_str().unwrap_or("") {
+        "Exists" => !names.is_empty(),
+        "DoesNotExist" => names.is_empty(),
+        "In" => names.iter().any(|name| listed(name)),
+        _ => names.is_empty() || names.iter().any(|name| !listed(name)),
+    }
+}
+
+fn pod_in_scope(object: &Object, name: &str, scope: &Value) -> bool {
     let best_effort = || crate::strategy::defaults::quality_of_service(object) == "BestEffort";
-    let class = object.str_at("/spec/priorityClassName");
-    match scope["scopeName"].as_str().unwrap_or("") {
+    let classes: Vec<&str> = Some(object.str_at("/spec/priorityClassName")).into_iter().filter(|class| !class.is_empty()).collect();
+    match name {
         "Terminating" => is_terminating(object),
         "NotTerminating" => !is_terminating(object),
         "BestEffort" => best_effort(),
         "NotBestEffort" => !best_effort(),
-        "PriorityClass" => {
-            let listed = scope["values"].as_array().into_iter().flatten().any(|v| v == class);
-            match scope["operator"].as_str().unwrap_or("") {
-                "Exists" => !class.is_empty(),
-                "DoesNotExist" => class.is_empty(),
-                "In" => !class.is_empty() && listed,
-                _ => class.is_empty() || !listed,
-            }
-        }
+        "PriorityClass" => selects(scope, &classes),
         "CrossNamespacePodAffinity" => crosses_namespaces(object),
         _ => false,
     }
