@@ -177,15 +177,15 @@ pub fn check(request: &Request<'_>, objects: Objects<'_>, mut answers: Answers) 
     if let Some(new) = objects.new.filter(|_| objects.old.map_or(main, sized)) {
         limits::check(registry, resource, new)?;
     }
+    account::check(request, objects)?;
     if request.operation != Operation::Connect {
         pod_security::check(request, objects, &mut answers).map_err(|status| status.warned(&answers.warnings))?;
     }
+    priority::check(request, objects)?;
+    classes::check(request, objects)?;
     if let Some(pod) = objects.new.filter(|_| main && resource.table == "/pods" && objects.old.is_none()) {
         runtime::check(registry, resource, pod, answers.hollow_overhead)?;
     }
-    account::check(request, objects)?;
-    priority::check(request, objects)?;
-    classes::check(request, objects)?;
     if resizes {
         resize::check(request, objects)?;
     }
