@@ -1,5 +1,6 @@
 //! Texts that say a time or a number as Go reads them, and what it says of those that do not. Main functions: [`parse`], [`read_int`].
 
+use crate::structural::gofmt;
 use serde_json::Value;
 use std::num::{IntErrorKind, ParseIntError};
 
@@ -72,7 +73,7 @@ pub fn read_int(text: &str) -> Result<i64, String> {
             IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
             _ => "invalid syntax",
         };
-        format!("strconv.ParseInt: parsing {text:?}: {why}")
+        format!("strconv.ParseInt: parsing {}: {why}", gofmt::quoted(text))
     })
 }
 

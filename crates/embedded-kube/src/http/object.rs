@@ -6,7 +6,7 @@ use crate::catalog::Resource;
 use crate::gotypes;
 use crate::registry::{Registry, Stored, convert};
 use crate::status::Status;
-use crate::strategy::TEMPLATE_GENERATION;
+use crate::strategy::{TEMPLATE_GENERATION, annotated};
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -92,10 +92,10 @@ pub fn bytes(resource: &Resource, stored: &Stored) -> Bytes {
 pub fn metadata_only(resource: &Resource, object: &Object) -> Value {
     let mut metadata = object.0.get("metadata").cloned().unwrap_or_default();
     // An annotation only where the object is seen in a version; internally it is a field.
-    if resource.table == "apps/daemonsets"
+    if let Some(key) = annotated::key(&resource.table)
         && let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
     {
-        annotations.remove(TEMPLATE_GENERATION);
+        annotations.remove(key);
         if annotations.is_empty() {
             metadata.as_object_mut().and_then(|m| m.remove("annotations"));
         }

@@ -1,38 +1,43 @@
-//! Numbers that were fields of older versions and are annotations of today's. Main function: [`read`].
+//! Numbers that were fields of older versions: inside they still are, and annotations to those who look from outside.
+//!
+//! Main functions: [`key`], [`read`] and [`keep`].
 
 use super::TEMPLATE_GENERATION;
-use std::num::IntErrorKind;
+use crate::gotypes;
 use tiphys_apimachinery::Object;
 
 /// To which revision of its template a Deployment is to go back.
 pub const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 
-/// Reads them as numbers; they are written as Go writes numbers.
+/// The annotation of a kind that is a number inside.
+pub fn key(table: &str) -> Option<&'static str> {
+    match table {
+        "apps/daemonsets" => Some(TEMPLATE_GENERATION),
+        "apps/deployments" => Some(ROLLBACK_TO),
+        _ => None,
+    }
+}
+
+/// Reads it as a number; it is written as Go writes numbers.
 pub fn read(table: &str, object: &mut Object) -> Result<(), String> {
-    let (key, keeps_empty) = match table {
-        "apps/daemonsets" => (TEMPLATE_GENERATION, true),
-        "apps/deployments" => (ROLLBACK_TO, false),
-        _ => return Ok(()),
-    };
-    let Some(text) = object.annotation(key).map(str::to_owned) else { return Ok(()) };
-    if text.is_empty() && !keeps_empty {
+    let Some((key, text)) = key(table).and_then(|key| Some((key, object.annotation(key)?.to_owned()))) else { return Ok(()) };
+    if key == ROLLBACK_TO && text.is_empty() {
         object.remove_annotation(key);
         return Ok(());
     }
-    let number = number(&text).map_err(|why| match table {
-        "apps/deployments" => format!("failed to parse annotation[{key}]={text} as int64: {why}"),
+    let number = gotypes::read_int(&text).map_err(|why| match key {
+        ROLLBACK_TO => format!("failed to parse annotation[{key}]={text} as int64: {why}"),
         _ => why,
     })?;
     object.set_annotation(key, &number.to_string());
     Ok(())
 }
 
-fn number(text: &str) -> Result<i64, String> {
-    text.parse().map_err(|error: std::num::ParseIntError| {
-        let problem = match error.kind() {
-            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-            _ => "invalid syntax",
-        };
-        format!("strconv.ParseInt: parsing {}: {problem}", crate::structural::gofmt::quoted(text))
-    })
+/// Keeps it as part of the spec, which a write of the status leaves alone.
+pub fn keep(table: &str, old: &Object, new: &mut Object) {
+    let Some(key) = key(table) else { return };
+    match old.annotation(key) {
+        Some(number) => new.set_annotation(key, number),
+        None => new.remove_annotation(key),
+    }
 }

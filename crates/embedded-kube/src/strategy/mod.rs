@@ -4,7 +4,7 @@
 //! [`validate`].
 
 pub mod admission;
-mod annotated;
+pub mod annotated;
 mod custom;
 mod defaults;
 mod definition;
@@ -100,11 +100,7 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
             gotypes::cut_numbers(&mut object.0, of);
         }
         gotypes::read_into(&mut object.0, of, options.from_tree)?;
-        annotated::read(&resource.table, object)?;
-    }
-    // Inside, the count is a number.
-    if let Some(count) = object.annotation(TEMPLATE_GENERATION).filter(|_| resource.table == "apps/daemonsets") {
-        gotypes::read_int(count).map_err(|why| Unreadable { inside: true, ..why.into() })?;
+        annotated::read(&resource.table, object).map_err(|why| Unreadable { inside: true, ..why.into() })?;
     }
     judge(findings, options)
 }
@@ -279,7 +275,7 @@ pub fn decides_on_update(resource: &Resource, part: Part) -> bool {
         "storage.k8s.io/csidrivers",
         CSR,
     ];
-    let has_decided_status = matches!(resource.table.as_str(), "/pods" | "resource.k8s.io/resourceclaims");
+    let has_decided_status = matches!(resource.table.as_str(), "/pods" | "apps/deployments" | "resource.k8s.io/resourceclaims");
     let old_autoscaler = resource.is("autoscaling", "horizontalpodautoscalers") && !resource.is_storage();
     TABLES.contains(&resource.table.as_str()) || old_autoscaler || (part == Part::Status && has_decided_status)
 }

@@ -3,7 +3,8 @@
 //! Main functions: [`prepare_create`], [`prepare_update`].
 
 use super::{
-    CLAIM_IN_USE, CSR, TEMPLATE_GENERATION, VOLUME_IN_USE, defaults, definition, fill_in, parts, pods, read_again, service, validate,
+    CLAIM_IN_USE, CSR, TEMPLATE_GENERATION, VOLUME_IN_USE, annotated, defaults, definition, fill_in, parts, pods, read_again, service,
+    validate,
 };
 use crate::auth::UserInfo;
 use crate::catalog::{CRD_TABLE, Resource};
@@ -150,9 +151,7 @@ pub fn prepare_update(
     }
     if part == Part::Status || part == Part::Finalize {
         fill_in(registry, resource, new);
-        if let Some(count) = old.annotation(TEMPLATE_GENERATION).filter(|_| resource.table == "apps/daemonsets") {
-            new.set_annotation(TEMPLATE_GENERATION, count);
-        }
+        annotated::keep(&resource.table, old, new);
         complete(resource, new);
         match resource.table.as_str() {
             "/persistentvolumes" => note_phase(registry, old, new),
