@@ -360,13 +360,18 @@ fn keep_all_but_status(resource: &Resource, old: &Object, new: &mut Object) {
     set_or_remove(&mut new.0, "status", status);
     let metadata = new.metadata_mut();
     set_or_remove(metadata, "managedFields", sent.get("managedFields").cloned());
-    if resource.custom.is_some() || STATUS_ONLY.contains(&resource.resource.as_str()) {
+    if resource.custom.is_some() || resource.group == "flowcontrol.apiserver.k8s.io" {
         return;
     }
-    let metadata = new.metadata_mut();
+    for field in ["generateName", "deletionGracePeriodSeconds"] {
+        set_or_remove(metadata, field, sent.get(field).cloned());
+    }
+    if STATUS_ONLY.contains(&resource.resource.as_str()) {
+        return;
+    }
     let keeps_labels = resource.is("apps", "deployments");
     let keeps_owners = resource.is("", "pods");
-    for field in ["annotations", "finalizers", "labels", "ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+    for field in ["annotations", "finalizers", "labels", "ownerReferences", "deletionTimestamp", "selfLink"] {
         if !(keeps_labels && field == "labels" || keeps_owners && field == "ownerReferences") {
             set_or_remove(metadata, field, sent.get(field).cloned());
         }

@@ -10,7 +10,7 @@ use tiphys_apimachinery::object::map_entry;
 /// Makes `new` the old object with the part from `new`.
 pub fn take(part: Part, old: &Object, new: &mut Object) {
     let sent = std::mem::replace(new, old.clone());
-    for field in ["managedFields", "generateName"] {
+    for field in ["managedFields", "generateName", "deletionGracePeriodSeconds"] {
         if let Some(value) = sent.metadata(field) {
             new.metadata_mut().insert(field.into(), value.clone());
         }
