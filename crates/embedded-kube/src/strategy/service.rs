@@ -122,8 +122,8 @@ pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>, 
     if let Some(before) = &before {
         drop_what_the_type_lacks(&mut spec, before);
     }
-    if text(&spec, "type") == "ExternalName" {
-        // Nobody is shown it; who set it owns it all the same.
+    if text(&spec, "type") == "ExternalName" && matches!(text(&spec, "internalTrafficPolicy"), "Cluster" | "Local") {
+        // Nobody is shown it; who set it owns it all the same. What it cannot be is refused later.
         spec.remove("internalTrafficPolicy");
     }
     object.0.insert("spec".into(), spec.into());

@@ -32,13 +32,14 @@ impl<'u> Ports<'u> {
         Self { used, dry_run, taken: Vec::new(), asked }
     }
 
-    /// Takes this port if it can be had.
+    /// Takes this port if it can be had. A dry run only looks who else has it.
     fn take(&mut self, port: i64) -> Result<i64, String> {
-        let Some(number) = u16::try_from(port).ok().filter(|p| RANGE.contains(p)) else {
+        let number = u16::try_from(port).ok().filter(|p| RANGE.contains(p));
+        if number.is_none() && !self.dry_run {
             let (low, high) = (RANGE.start(), RANGE.end());
             return Err(format!("provided port is not in the valid range. The range of valid ports is {low}-{high}"));
-        };
-        if self.used.ports.contains(&number) || self.taken.contains(&port) {
+        }
+        if number.is_some_and(|number| self.used.ports.contains(&number)) || self.taken.contains(&port) {
             return Err("provided port is already allocated".to_owned());
         }
         self.taken.push(port);
@@ -48,7 +49,7 @@ impl<'u> Ports<'u> {
     /// Takes a free port. The search goes on from the one found last, so that nobody else finds it before this one is stored.
     fn next(&mut self) -> Option<i64> {
         let port = match self.dry_run {
-            true => self.taken.iter().copied().max().unwrap_or(MADE_UP) + 1,
+            true => self.taken.iter().copied().max().map_or(MADE_UP, |last| last.max(0)) + 1,
             false => i64::from(self.free()?),
         };
         self.taken.push(port);

@@ -1,6 +1,6 @@
 //! The status of a pod, as a kubelet writes it. Main function: [`check`].
 
-use super::super::formats::{dns_label, dns_subdomain, ip, qualified_name};
+use super::super::formats::{dns_label, dns_subdomain, ip, is_ip, qualified_name};
 use super::super::rules::{At, Check};
 use super::update::annotation_changes;
 use crate::status::Cause;
@@ -169,6 +169,11 @@ fn addresses(all: &At<'_>, of: &str, causes: &mut Vec<Cause>) {
         if !before.iter().any(|known| known.get("ip").text() == address) {
             causes.extend(ip(address).iter().map(|p| item.invalid_as(address, p)));
         }
+    }
+    let unreadable = items.iter().position(|item| !is_ip(item.get("ip").text())).filter(|_| items.len() > 1);
+    if let Some(i) = unreadable {
+        let message = format!("Internal error: failed to check for dual stack with error:invalid IP[{i}]: {}", items[i].get("ip").text());
+        causes.push(Cause { reason: "InternalError", message, field: all.path.clone() });
     }
     let later = items.iter().filter(|item| item.get("ip").text().parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv6())).count();
     if items.len() > 2 || (items.len() == 2 && later != 1) {
