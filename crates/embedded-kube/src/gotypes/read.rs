@@ -50,29 +50,6 @@ pub fn read(map: &mut Map<String, Value>, of: &'static Struct, tree: bool) -> Re
     reader.misfit.map_or(Ok(()), Err)
 }
 
-/// Cuts numbers to the size of their field, as Go does when it converts a tree instead of reading a text.
-pub fn cut_numbers(map: &mut Map<String, Value>, of: &'static Struct) {
-    for (key, value) in map.iter_mut() {
-        if let Some((field, _)) = field(of, key) {
-            cut_numbers_in(value, &field.ty);
-        }
-    }
-}
-
-fn cut_numbers_in(value: &mut Value, ty: &Type) {
-    match (ty, &mut *value) {
-        (Type::Message(message), Value::Object(map)) => drop(message.find().map(|inner| cut_numbers(map, inner))),
-        (Type::List(item), Value::Array(list)) => list.iter_mut().for_each(|element| cut_numbers_in(element, item)),
-        (Type::Map(item), Value::Object(map)) => map.values_mut().for_each(|element| cut_numbers_in(element, item)),
-        (Type::Int32, Value::Number(n)) => {
-            if let Some(long) = n.as_i64() {
-                *value = (long as i32).into();
-            }
-        }
-        _ => {}
-    }
-}
-
 /// Types that read themselves end the reading when they cannot; of other misfits the first is told when all is read.
 #[derive(Default)]
 struct Reader {
