@@ -31,7 +31,6 @@ pub async fn answer(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let mut warnings = strategy::check_fields(&call.resource, &mut object, &options)?;
     meta::check_namespace(&call.resource, &call.namespace, &mut object).map_err(|status| status.warned(&warnings))?;
     warnings.extend(meta::distinct_owners(&mut object, false));
-    object.0.remove("status");
     for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object.metadata_mut().remove(field);
     }
@@ -106,10 +105,20 @@ fn token(call: &Call<'_>, review: &Object) -> Result<Value, Status> {
     }
     let audiences = texts(review.pointer("/spec/audiences"));
     let audiences = if audiences.is_empty() { Auth::own_audience() } else { audiences };
-    Ok(match call.shared.auth.authenticate(given, &audiences) {
-        Ok((user, good)) => json!({"authenticated": true, "user": user.to_json(), "audiences": good}),
-        Err(error) => json!({"user": {}, "error": error}),
-    })
+    // What was sent as the answer stays where nothing is found out.
+    let mut status = review.0.get("status").cloned().unwrap_or_default();
+    match call.shared.auth.authenticate(given, &audiences) {
+        Ok((user, good)) => {
+            status["authenticated"] = true.into();
+            status["user"] = user.to_json();
+            status["audiences"] = good.into();
+        }
+        Err(error) => {
+            status.as_object_mut().map(|map| map.remove("authenticated"));
+            status["error"] = error.into();
+        }
+    }
+    Ok(status)
 }
 
 fn texts(value: Option<&Value>) -> Vec<String> {
