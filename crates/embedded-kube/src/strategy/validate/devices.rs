@@ -5,7 +5,7 @@
 use super::formats;
 use super::meta;
 use super::pod::resources::is_extended;
-use super::rules::{At, Check, labels};
+use super::rules::{At, Check};
 use super::slice_devices::EFFECTS;
 use crate::cel;
 use crate::registry::Part;
@@ -35,8 +35,7 @@ pub fn claim(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
 
 pub fn template(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let spec = At::of(object, old, "spec");
-    meta::annotations(&spec.get("metadata").get("annotations"), causes);
-    labels(&spec.get("metadata").get("labels"), causes);
+    meta::template(&spec.get("metadata"), causes);
     claim_spec(&spec.get("spec"), causes);
     if old.is_some() && spec.is_changed() {
         causes.push(spec.invalid_struct("resource/v1.ResourceClaimTemplateSpec", IMMUTABLE));

@@ -241,6 +241,30 @@ pub fn annotations(at: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
+/// What a template says of what is made from it: annotations and labels, and nothing else.
+pub fn template(metadata: &At<'_>, causes: &mut Vec<Cause>) {
+    const OTHERS: [&str; 13] = [
+        "name",
+        "generateName",
+        "namespace",
+        "selfLink",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "ownerReferences",
+        "finalizers",
+        "managedFields",
+    ];
+    annotations(&metadata.get("annotations"), causes);
+    rules::labels(&metadata.get("labels"), causes);
+    for field in OTHERS.iter().filter(|field| !metadata.get(field).is_null()) {
+        causes.push(metadata.get(if *field == "uid" { "uID" } else { field }).forbidden("cannot be set"));
+    }
+}
+
 /// Custom resources come here without having been read into typed metadata.
 fn check_map(map: &At<'_>, causes: &mut Vec<Cause>) {
     let fits = match map.value {

@@ -1,8 +1,9 @@
 //! Volumes of a pod: one source each, by a table of the sources. Main function: [`volumes`], which also says which volumes there
 //! are to be mounted.
 
-use super::super::formats::{dns_label, dns_subdomain, qualified_name};
-use super::super::rules::{At, Check, Rule, labels};
+use super::super::formats::{dns_label, dns_subdomain};
+use super::super::meta;
+use super::super::rules::{At, Check, Rule};
 use super::super::webhooks::one_of;
 use super::claim;
 use super::projected;
@@ -339,16 +340,6 @@ fn ephemeral(v: &At<'_>, causes: &mut Vec<Cause>) {
         causes.push(template.required(""));
         return;
     }
-    let metadata = template.get("metadata");
-    for (key, _) in metadata.get("annotations").entries() {
-        let at = metadata.get("annotations");
-        causes.extend(qualified_name(&key.to_lowercase()).iter().map(|p| at.invalid_as(key, p)));
-    }
-    labels(&metadata.get("labels"), causes);
-    for (key, value) in metadata.entries() {
-        if !matches!(key, "annotations" | "labels" | "creationTimestamp") || (key == "creationTimestamp" && !value.is_null()) {
-            causes.push(metadata.get(if key == "uid" { "uID" } else { key }).forbidden("cannot be set"));
-        }
-    }
+    meta::template(&template.get("metadata"), causes);
     claim::spec(&template.get("spec"), causes);
 }
