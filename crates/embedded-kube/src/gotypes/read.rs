@@ -202,8 +202,8 @@ impl Reader {
     /// A null among them is the zero value to Go.
     fn elements<'v>(&mut self, list: impl Iterator<Item = &'v mut Value>, item: &Type, at: Place<'_>) -> Result<(), WrongType> {
         for element in list {
-            // No list in a map is no empty list.
-            if element.is_null() && matches!(item, Type::List(_)) {
+            // No list in a map is no empty list, and no time has no text.
+            if element.is_null() && matches!(item, Type::List(_) | Type::Time | Type::MicroTime) {
                 continue;
             }
             if element.is_null() {

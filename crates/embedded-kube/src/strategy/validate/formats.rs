@@ -252,6 +252,15 @@ pub fn cidr(text: &str) -> Vec<String> {
     vec![problem.to_owned()]
 }
 
+/// As [`cidr`], and in canonical form.
+pub fn canonical_cidr(text: &str) -> Vec<String> {
+    let problems = cidr(text);
+    match parse_cidr(text).map(|(ip, length)| format!("{ip}/{length}")) {
+        Some(canonical) if problems.is_empty() && canonical != text => vec![format!("must be in canonical form (\"{canonical}\")")],
+        _ => problems,
+    }
+}
+
 /// The address of an interface and the length of its network's prefix, in canonical form.
 pub fn interface_address(text: &str) -> Vec<String> {
     let Some((ip, length)) = parse_cidr(text) else {
@@ -317,6 +326,7 @@ mod tests {
             (canonical_ip, "2001:DB8::1", &["must be in canonical form (\"2001:db8::1\")"]),
             (cidr, "10.0.0.1/8", &["must not have bits set beyond the prefix length"]),
             (cidr, "10.0.0.0/8", &[]),
+            (canonical_cidr, "FD01::/112", &["must be in canonical form (\"fd01::/112\")"]),
             (cidr, "10.0.0.0/33", &["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"]),
         ];
         for (format, text, problems) in table {

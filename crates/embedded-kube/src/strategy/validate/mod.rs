@@ -75,6 +75,8 @@ fn check_status(resource: &Resource, object: &Object, old: Option<&Object>, caus
         "policy/poddisruptionbudgets" => policy::disruption_status(object, old, causes),
         "autoscaling/horizontalpodautoscalers" => autoscaling::autoscaler_status(object, old, causes),
         "certificates.k8s.io/certificatesigningrequests" => certificates::request(object, old, Part::Status, causes),
+        "storage.k8s.io/volumeattachments" => storage::attachment_status(object, old, causes),
+        "admissionregistration.k8s.io/validatingadmissionpolicies" => policies::policy_status(object, old, causes),
         "networking.k8s.io/ingresses" => network::load_balancer(&At::of(object, old, "status").get("loadBalancer.ingress"), false, causes),
         _ => {}
     }

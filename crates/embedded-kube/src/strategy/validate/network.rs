@@ -289,7 +289,7 @@ fn service_networks(networks: &At<'_>, causes: &mut Vec<Cause>) {
     if networks.is_empty() {
         return causes.push(networks.required("at least one CIDR required"));
     }
-    networks.items().iter().for_each(|network| network.form(formats::cidr, causes));
+    networks.items().iter().for_each(|network| network.form(formats::canonical_cidr, causes));
     let families: Vec<bool> = networks.items().iter().filter_map(|n| Some(formats::parse_cidr(n.text())?.0.is_ipv4())).collect();
     if let [first, second] = families[..]
         && first == second

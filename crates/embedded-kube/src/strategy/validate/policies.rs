@@ -1,6 +1,7 @@
 //! Admission policies and their bindings; expressions are compiled as they will be run.
 
 use super::formats::{self, Format};
+use super::policy;
 use super::rules::{self, At, Check};
 use super::webhooks::{conditions, one_of, rule};
 use crate::cel::admission::{Returns, Scope};
@@ -74,6 +75,16 @@ pub fn policy(object: &Object, old: Option<&Object>, mutating: bool, causes: &mu
         }
         causes.extend(items[..i].iter().any(|before| before.get("key").value == key.value).then(|| key.duplicate()));
     }
+}
+
+/// What came of looking at the types in a policy's expressions.
+pub fn policy_status(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
+    let status = At::of(object, old, "status");
+    for found in status.get("typeChecking.expressionWarnings").items() {
+        let missing = ["warning", "fieldRef"].map(|field| found.get(field)).into_iter().filter(|field| field.text().trim().is_empty());
+        causes.extend(missing.map(|field| field.required("")));
+    }
+    policy::conditions(&status.get("conditions"), causes);
 }
 
 fn validation(at: &At<'_>, scope: &Scope, causes: &mut Vec<Cause>) {

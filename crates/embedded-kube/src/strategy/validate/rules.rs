@@ -142,9 +142,13 @@ impl<'v> At<'v> {
         Cause::required(&self.path, detail)
     }
 
+    /// The value as a cause shows it: what is not there is an empty text to Go.
+    fn shown(&self) -> Value {
+        if self.value.is_null() { Value::String(String::new()) } else { self.value.clone() }
+    }
+
     pub fn invalid(&self, detail: &str) -> Cause {
-        let value = if self.value.is_null() { &Value::String(String::new()) } else { self.value };
-        Cause::invalid(&self.path, value, detail)
+        Cause::invalid(&self.path, &self.shown(), detail)
     }
 
     /// With another value than the field's own.
@@ -163,13 +167,12 @@ impl<'v> At<'v> {
     }
 
     pub fn duplicate(&self) -> Cause {
-        Cause::duplicate(&self.path, self.value)
+        Cause::duplicate(&self.path, &self.shown())
     }
 
     /// Names are given in the order in which they are printed.
     pub fn not_supported(&self, allowed: &[&str]) -> Cause {
-        let value = if self.value.is_null() { &Value::String(String::new()) } else { self.value };
-        Cause::not_supported(&self.path, value, allowed)
+        Cause::not_supported(&self.path, &self.shown(), allowed)
     }
 
     pub fn not_found(&self) -> Cause {

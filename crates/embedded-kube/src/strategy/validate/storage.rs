@@ -9,6 +9,8 @@ use tiphys_apimachinery::Object;
 
 const MAX_PARAMETERS: usize = 512;
 const MAX_PARAMETER_BYTES: usize = 256 * 1024;
+const MAX_ATTACHMENT_BYTES: usize = 256 * 1024;
+const MAX_ERROR_MESSAGE: usize = 1024;
 
 fn provisioner(name: &At<'_>, causes: &mut Vec<Cause>) {
     match name.is_empty() {
@@ -98,6 +100,22 @@ pub fn attachment(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>
     }
     if spec.is_changed() {
         causes.push(spec.invalid_struct("storage/v1.VolumeAttachmentSpec", "field is immutable"));
+    }
+}
+
+/// What became of attaching a volume.
+pub fn attachment_status(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
+    let status = At::of(object, old, "status");
+    let data = status.get("attachmentMetadata");
+    if data.entries().iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() > MAX_ATTACHMENT_BYTES {
+        causes.push(data.too_long(MAX_ATTACHMENT_BYTES));
+    }
+    for error in ["attachError", "detachError"].map(|field| status.get(field)) {
+        let message = error.get("message");
+        if message.len() > MAX_ERROR_MESSAGE {
+            causes.push(message.too_long(MAX_ATTACHMENT_BYTES));
+        }
+        error.get("errorCode").check(&[Check::Between(0, i64::from(i32::MAX))], causes);
     }
 }
 

@@ -138,7 +138,7 @@ fn local(source: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-pub fn csi(source: &At<'_>, causes: &mut Vec<Cause>) {
+fn csi(source: &At<'_>, causes: &mut Vec<Cause>) {
     driver_name(&source.get("driver"), causes);
     source.get("volumeHandle").check(TEXT, causes);
     for secret in ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"] {

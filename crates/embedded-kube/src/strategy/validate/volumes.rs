@@ -176,11 +176,8 @@ pub fn inline_volume(spec: &At<'_>, causes: &mut Vec<Cause>) {
         causes.push(policy.forbidden("may only be Retain in the context of inline volumes"));
     }
     causes.extend((!spec.get("nodeAffinity").is_null()).then(|| refuse("nodeAffinity")));
-    if !spec.get("csi").is_null() {
-        volume_sources::csi(&spec.get("csi"), causes);
-    } else if SOURCES.iter().all(|source| spec.get(source.field).is_null()) {
-        causes.push(spec.required("must specify a volume type"));
-    }
+    volume_sources::one(spec, "", causes);
+    recycled_root(spec, causes);
     causes.extend((!spec.get("storageClassName").is_empty()).then(|| refuse("storageClassName")));
     if !mode.is_null() && mode.text() != "Filesystem" {
         causes.push(mode.forbidden("may not specify volumeMode other than Filesystem in the context of inline volumes"));
@@ -278,10 +275,7 @@ fn volume_spec(spec: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
         }
     }
     volume_sources::one(spec, name, causes);
-    let root = spec.get("hostPath.path");
-    if !root.is_empty() && root.text().trim_matches('/').is_empty() && policy.text() == "Recycle" {
-        causes.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
-    }
+    recycled_root(spec, causes);
     spec.get("storageClassName").check(&[Check::Form(formats::dns_subdomain)], causes);
     let (mode, attributes) = (spec.get("volumeMode"), spec.get("volumeAttributesClassName"));
     if !mode.is_null() && !matches!(mode.text(), "Block" | "Filesystem") {
@@ -295,6 +289,13 @@ fn volume_spec(spec: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
         if spec.get("csi").is_null() {
             causes.push(spec.get("csi").required("has to be specified when using volumeAttributesClassName"));
         }
+    }
+}
+
+fn recycled_root(spec: &At<'_>, causes: &mut Vec<Cause>) {
+    let (root, policy) = (spec.get("hostPath.path"), spec.get("persistentVolumeReclaimPolicy"));
+    if !root.is_empty() && root.text().trim_matches('/').is_empty() && policy.text() == "Recycle" {
+        causes.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
     }
 }
 

@@ -37,11 +37,12 @@ pub fn of(resource: &Resource, object: &Object, old: Option<&Object>, part: Part
     match resource.table.as_str() {
         "/services" => of_service(object, &spec, &mut out),
         "/secrets" => out.extend(of_secret(object)),
-        "storage.k8s.io/csidrivers"
-            if old.is_none() && !spec.get("tokenRequests").is_empty() && spec.get("serviceAccountTokenInSecrets").is_null() =>
-        {
+        "storage.k8s.io/csidrivers" => {
+            let tokens = spec.get("tokenRequests");
+            let new = !tokens.is_empty() && (old.is_none() || tokens.is_changed());
             let advice = "if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes";
-            out.push(format!("spec.serviceAccountTokenInSecrets is unset; {advice}"));
+            let text = format!("spec.serviceAccountTokenInSecrets is unset; {advice}");
+            out.extend((new && spec.get("serviceAccountTokenInSecrets").is_null()).then_some(text));
         }
         "resource.k8s.io/resourceslices" => {
             let driver = spec.get("driver").text();
