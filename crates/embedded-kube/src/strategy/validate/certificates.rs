@@ -69,8 +69,14 @@ pub fn request(object: &Object, old: Option<&Object>, part: Part, causes: &mut V
     }
 }
 
-/// The blocks of a PEM text: kind, and whether there are headers.
-fn pem_blocks(at: &At<'_>) -> Vec<(String, bool)> {
+/// A block of a PEM text.
+struct Block {
+    kind: String,
+    has_headers: bool,
+    bytes: Vec<u8>,
+}
+
+fn pem_blocks(at: &At<'_>) -> Vec<Block> {
     let bytes = STANDARD.decode(at.text()).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let mut blocks = Vec::new();
@@ -78,11 +84,14 @@ fn pem_blocks(at: &At<'_>) -> Vec<(String, bool)> {
     while let Some(line) = lines.next() {
         let Some(kind) = line.trim_end().strip_prefix("-----BEGIN ").and_then(|l| l.strip_suffix("-----")) else { continue };
         let end = format!("-----END {kind}-----");
-        let body: Vec<&str> = lines.by_ref().take_while(|l| l.trim_end() != end).collect();
-        let headers = body.iter().any(|l| l.contains(':'));
+        let mut rest = lines.clone();
+        let Some(length) = rest.position(|l| l.trim_end() == end) else { continue };
+        let body: Vec<&str> = lines.clone().take(length).collect();
+        let has_headers = body.iter().any(|l| l.contains(':'));
         let content: String = body.iter().filter(|l| !l.contains(':')).flat_map(|l| l.split_whitespace()).collect();
-        if STANDARD.decode(content).is_ok() {
-            blocks.push((kind.to_owned(), headers));
+        if let Ok(bytes) = STANDARD.decode(content) {
+            blocks.push(Block { kind: kind.to_owned(), has_headers, bytes });
+            lines = rest;
         }
     }
     blocks
@@ -90,7 +99,7 @@ fn pem_blocks(at: &At<'_>) -> Vec<(String, bool)> {
 
 /// The request inside the PEM block is not looked into: this server signs nothing.
 fn request_error(at: &At<'_>) -> Option<&'static str> {
-    let is_request = pem_blocks(at).first().is_some_and(|(kind, _)| kind == "CERTIFICATE REQUEST");
+    let is_request = pem_blocks(at).first().is_some_and(|block| block.kind == "CERTIFICATE REQUEST");
     (!is_request).then_some("PEM block type must be CERTIFICATE REQUEST")
 }
 
@@ -99,12 +108,21 @@ fn certificate_error(at: &At<'_>) -> Option<String> {
         return None;
     }
     let blocks = pem_blocks(at);
-    let one = blocks.iter().find_map(|(kind, headers)| match (kind.as_str(), headers) {
-        ("CERTIFICATE", false) => None,
+    let one = blocks.iter().find_map(|block| match (block.kind.as_str(), block.has_headers) {
+        ("CERTIFICATE", false) => bytes_error(&block.bytes).map(str::to_owned),
         ("CERTIFICATE", true) => Some("no PEM block headers are permitted".to_owned()),
         (other, _) => Some(format!("only CERTIFICATE PEM blocks are allowed, found {other:?}")),
     });
     one.or_else(|| blocks.is_empty().then(|| "must contain at least one CERTIFICATE PEM block".to_owned()))
+}
+
+/// Whether it can be a certificate from outside: nobody here relies on it.
+fn bytes_error(bytes: &[u8]) -> Option<&'static str> {
+    const SEQUENCE: u8 = 0x30;
+    match bytes.first() {
+        None => Some("found CERTIFICATE PEM block containing 0 certificates"),
+        Some(first) => (*first != SEQUENCE).then_some("x509: malformed certificate"),
+    }
 }
 
 fn usages(at: &At<'_>, causes: &mut Vec<Cause>) {
