@@ -106,10 +106,13 @@ impl Registry {
                 meta::prepare_update(resource, old, &mut before, if is_piece { Part::Main } else { part })?;
                 Some(before)
             }
-            None => (!applied && (!taken_back.is_empty() || strategy::decides_on_update(resource, part))).then(|| new.clone()),
+            None => {
+                let decides = strategy::decides_on_update(resource, part) || strategy::forgets(resource, &new);
+                (!applied && (decides || !taken_back.is_empty())).then(|| new.clone())
+            }
         };
         if let Some(sent) = &mut sent {
-            strategy::as_sent(self, resource, sent);
+            strategy::as_sent(self, resource, sent, part);
             taken_back.put(sent);
         }
         strategy::prepare_update(self, resource, old, &mut new, (part, options.dry_run))?;

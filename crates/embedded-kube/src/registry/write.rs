@@ -84,6 +84,7 @@ impl Registry {
             // Who sent the object owns its defaults, but not what the server decides after that.
             if origin != Origin::Applied {
                 let mut sent = object.clone();
+                strategy::as_converted(resource, &mut sent, true);
                 strategy::drop_empty(resource, &mut sent);
                 fields::track(self, resource, None, &mut sent, part, options);
                 fields::copy_managers(&sent, &mut object);

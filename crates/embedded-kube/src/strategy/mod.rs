@@ -17,7 +17,7 @@ mod warnings;
 
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::gotypes;
-use crate::registry::{FieldValidation, Part, Registry, WriteOptions};
+use crate::registry::{FieldValidation, Part, Registry, WriteOptions, autoscaler};
 use crate::status::{Cause, Status};
 use crate::structural::gofmt;
 pub(crate) use definition::go_regex;
@@ -180,7 +180,7 @@ pub fn fill_in(registry: &Registry, resource: &Resource, object: &mut Object) {
         defaults::old_autoscaler(object);
     } else if resource.custom.is_none() {
         if resource.is("autoscaling", "horizontalpodautoscalers") {
-            crate::registry::autoscaler::drop_annotations(object);
+            autoscaler::drop_annotations(object);
         }
         defaults::apply(&resource.table, object);
         if resource.table == "resource.k8s.io/resourceslices" {
@@ -281,9 +281,23 @@ pub fn decides_on_update(resource: &Resource, part: Part) -> bool {
 }
 
 /// Makes the object that was sent the one whose fields its sender owns: with defaults, before the server decides anything.
-pub fn as_sent(registry: &Registry, resource: &Resource, sent: &mut Object) {
+pub fn as_sent(registry: &Registry, resource: &Resource, sent: &mut Object, part: Part) {
     fill_in(registry, resource, sent);
     complete(resource, sent);
+    // Of the rest the status is not what was sent.
+    as_converted(resource, sent, part != Part::Main);
+}
+
+/// An autoscaler of the first version is sent in the other one, and comes back: whoever sends it owns the annotations that stand there
+/// for what the first one does not have.
+pub fn as_converted(resource: &Resource, sent: &mut Object, with_status: bool) {
+    if !resource.is("autoscaling", "horizontalpodautoscalers") || resource.is_storage() {
+        return;
+    }
+    let status = sent.0.get_mut("status").filter(|_| !with_status).map(|status| std::mem::replace(status, serde_json::json!({})));
+    autoscaler::to_v2(sent);
+    autoscaler::to_v1(sent);
+    sent.0.extend(status.map(|status| ("status".to_owned(), status)));
 }
 
 /// Kinds whose updates must say which version they replace.
