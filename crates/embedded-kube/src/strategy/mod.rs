@@ -25,7 +25,7 @@ pub use definition::{
     CLEANUP, is_established, mark_deleted as mark_definition_deleted, mark_emptying as mark_definition_emptying,
     settle as settle_definition, try_schema,
 };
-pub use prepare::{asked_by, complete, prepare_create, prepare_update, share_labels};
+pub use prepare::{asked_by, complete, forgets, prepare_create, prepare_update, share_labels};
 use serde_json::Value;
 use tiphys_apimachinery::{Gvk, Object, schema};
 

@@ -232,11 +232,25 @@ fn note_phase(registry: &Registry, old: &Object, new: &mut Object) {
     }
 }
 
+/// Whether there is something in an object that is known and not kept. Who sends it owns it all the same.
+pub fn forgets(resource: &Resource, object: &Object) -> bool {
+    let any = |list: &str, fields: &[&str]| {
+        let mut items = object.pointer(list).and_then(Value::as_array).into_iter().flatten();
+        items.any(|item| fields.iter().any(|field| item.get(field).is_some()))
+    };
+    match resource.table.as_str() {
+        "coordination.k8s.io/leases" => LEASE_FIELDS.iter().any(|field| object.pointer(&format!("/spec/{field}")).is_some()),
+        "discovery.k8s.io/endpointslices" => any("/endpoints", &["deprecatedTopology"]),
+        "resource.k8s.io/resourceslices" => any("/spec/devices", &["attributes", "nodeAllocatableResourceMappings"]),
+        _ => pods::forgets(resource, object),
+    }
+}
+
 /// Leases of servers that elect leaders by version have two fields more; that is not switched on.
+const LEASE_FIELDS: [&str; 2] = ["strategy", "preferredHolder"];
+
 fn drop_strategy(lease: &mut Object) {
-    let spec = map_entry(&mut lease.0, "spec");
-    spec.remove("strategy");
-    spec.remove("preferredHolder");
+    map_entry(&mut lease.0, "spec").retain(|field, _| !LEASE_FIELDS.contains(&field.as_str()));
 }
 
 /// That pods wait for a driver is not switched on.

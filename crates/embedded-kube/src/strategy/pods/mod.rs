@@ -3,7 +3,7 @@
 mod armor;
 mod switched_off;
 
-pub use switched_off::forget;
+pub use switched_off::{forget, forgets};
 
 use super::defaults::quality_of_service;
 use serde_json::{Map, Value, json};

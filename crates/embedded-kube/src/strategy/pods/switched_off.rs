@@ -4,21 +4,43 @@ use crate::catalog::Resource;
 use serde_json::{Map, Value};
 use tiphys_apimachinery::Object;
 
-/// Leaves out what is not switched on of a pod, or of the pods that the object makes.
-pub fn forget(resource: &Resource, object: &mut Object) {
-    let way: &[&str] = match resource.table.as_str() {
+const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+
+/// Of what volumes are put together.
+const SOURCES: [&str; 2] = ["clusterTrustBundle", "podCertificate"];
+
+/// The way to the pod in an object that is one or makes some.
+fn way(resource: &Resource) -> Option<&'static [&'static str]> {
+    Some(match resource.table.as_str() {
         "/pods" => &["spec"],
         "/podtemplates" => &["template", "spec"],
         "batch/cronjobs" => &["spec", "jobTemplate", "spec", "template", "spec"],
         "/replicationcontrollers" | "apps/deployments" | "apps/replicasets" | "apps/statefulsets" | "apps/daemonsets" | "batch/jobs" => {
             &["spec", "template", "spec"]
         }
-        _ => return,
-    };
+        _ => return None,
+    })
+}
+
+/// Leaves out what is not switched on of a pod, or of the pods that the object makes.
+pub fn forget(resource: &Resource, object: &mut Object) {
+    let Some(way) = way(resource) else { return };
     let spec = way.iter().try_fold(&mut object.0, |map, key| map.get_mut(*key)?.as_object_mut());
     if let Some(spec) = spec {
         of_spec(spec);
     }
+}
+
+/// Whether there is any of that.
+pub fn forgets(resource: &Resource, object: &Object) -> bool {
+    let spec = way(resource).and_then(|way| way.iter().try_fold(&object.0, |map, key| map.get(*key)?.as_object()));
+    let Some(spec) = spec else { return false };
+    let list = |name: &str| spec.get(name).and_then(Value::as_array).into_iter().flatten();
+    let mut containers = CONTAINERS.iter().flat_map(|name| list(name));
+    let mut sources = list("volumes").filter_map(|volume| volume.pointer("/projected/sources")?.as_array()).flatten();
+    spec.contains_key("schedulingGroup")
+        || containers.any(|container| container.pointer("/lifecycle/stopSignal").is_some())
+        || sources.any(|source| SOURCES.iter().any(|field| source.get(field).is_some()))
 }
 
 fn each<'a>(map: &'a mut Map<String, Value>, list: &str) -> impl Iterator<Item = &'a mut Map<String, Value>> {
@@ -27,7 +49,7 @@ fn each<'a>(map: &'a mut Map<String, Value>, list: &str) -> impl Iterator<Item =
 
 fn of_spec(spec: &mut Map<String, Value>) {
     spec.remove("schedulingGroup");
-    for list in ["initContainers", "containers", "ephemeralContainers"] {
+    for list in CONTAINERS {
         for container in each(spec, list) {
             let lifecycle = container.get_mut("lifecycle").and_then(Value::as_object_mut);
             let was_all = lifecycle.is_some_and(|hooks| hooks.remove("stopSignal").is_some() && hooks.is_empty());
@@ -39,8 +61,7 @@ fn of_spec(spec: &mut Map<String, Value>) {
     for volume in each(spec, "volumes") {
         let projected = volume.get_mut("projected").and_then(Value::as_object_mut);
         for source in projected.into_iter().flat_map(|projected| each(projected, "sources")) {
-            source.remove("clusterTrustBundle");
-            source.remove("podCertificate");
+            source.retain(|field, _| !SOURCES.contains(&field.as_str()));
         }
     }
 }
