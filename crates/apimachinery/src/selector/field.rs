@@ -29,7 +29,9 @@ impl FieldSelector {
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
             let (path, equal, value) =
                 split_term(part).ok_or_else(|| error(text, format!("invalid selector: '{text}'; can't understand '{part}'")))?;
-            terms.push(FieldTerm { path: path.to_owned(), equal, value: unescape(text, value)? });
+            let term = FieldTerm { path: path.to_owned(), equal, value: unescape(text, value)? };
+            // Nothing is asked of no field.
+            terms.extend((!(path.is_empty() && value.is_empty())).then_some(term));
         }
         Ok(Self { terms })
     }

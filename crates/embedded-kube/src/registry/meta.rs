@@ -127,9 +127,13 @@ pub fn forget_system(object: &mut Object) {
 pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Object) {
     let now = timestamp(registry.now());
     let generates = object.name().is_empty() && !object.generate_name().is_empty();
-    let generated = generates.then(|| {
-        let base: String = object.generate_name().chars().take(58).collect();
-        format!("{base}{}", random_suffix())
+    let generated = generates.then(|| match resource.table.as_str() {
+        // These are called by what they are, and so nothing is made up.
+        "networking.k8s.io/ipaddresses" => object.generate_name().to_owned(),
+        _ => {
+            let base: String = object.generate_name().chars().take(58).collect();
+            format!("{base}{}", random_suffix())
+        }
     });
     drop_empty(resource, object);
     let metadata = object.metadata_mut();

@@ -60,6 +60,9 @@ macro_rules! forms {
 forms! {
     dns_subdomain = 253, "characters", "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
         start and end with an alphanumeric character", SUBDOMAIN, ["example.com"];
+    /// The same in the words of newer checks.
+    long_name = 253, "bytes", "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
+        start and end with an alphanumeric character", SUBDOMAIN, ["example.com"];
     dns_subdomain_underscore = 253, "characters", "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' \
         or '.', and must start and end with an alphanumeric character",
         r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*", ["example.com"];

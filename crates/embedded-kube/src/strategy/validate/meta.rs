@@ -32,6 +32,8 @@ struct Plan {
     name: Format,
     /// Finalizers need a domain.
     domains: bool,
+    /// Names are also looked at before they are generated.
+    prefix: bool,
     create: &'static [Look],
     update: &'static [Look],
     status: &'static [Look],
@@ -39,12 +41,15 @@ struct Plan {
 
 impl Plan {
     fn of(resource: &Resource) -> Self {
-        let plan = Self { name: formats::dns_subdomain, domains: true, create: &[Full], update: &[Update, Full], status: &[Update] };
+        let plan =
+            Self { name: formats::dns_subdomain, domains: true, prefix: true, create: &[Full], update: &[Update, Full], status: &[Update] };
         if resource.custom.is_some() || resource.table == CRD_TABLE {
             return Self { domains: false, update: &[Update], ..plan };
         }
         match resource.table.as_str() {
             "apps/statefulsets" => Self { name: formats::dns_label, ..plan },
+            "/replicationcontrollers" => Self { name: formats::long_name, prefix: false, ..plan },
+            "resource.k8s.io/deviceclasses" => Self { name: formats::long_name, prefix: false, update: &[Full, Update], ..plan },
             "/namespaces" => Self { name: formats::dns_label, update: &[Full, Update], ..plan },
             "/services" => Self { name: formats::dns_label, update: &[Update], ..plan },
             "/nodes" | "storage.k8s.io/storageclasses" | "storage.k8s.io/csistoragecapacities" => Self { update: &[Full, Update], ..plan },
@@ -80,6 +85,13 @@ impl Plan {
         }
     }
 
+    fn look(&self, object: &Object, causes: &mut Vec<Cause>) {
+        match self.prefix {
+            true => full(object, self.name, self.domains, causes),
+            false => named(object, self.name, self.domains, causes),
+        }
+    }
+
     fn on_update(&self, part: Part) -> &'static [Look] {
         match part {
             Part::Status => self.status,
@@ -108,7 +120,7 @@ pub fn check_kind(resource: &Resource, object: &Object, old: Option<&Object>, pa
     for one in old.map_or(plan.create, |_| plan.on_update(part)) {
         match (one, old) {
             (Update, Some(old)) => update(object, old, plan.domains, &mut causes),
-            _ => full(object, plan.name, plan.domains, &mut causes),
+            _ => plan.look(object, &mut causes),
         }
     }
     causes
@@ -117,8 +129,7 @@ pub fn check_kind(resource: &Resource, object: &Object, old: Option<&Object>, pa
 /// A full look by the rules of the kind.
 pub fn check(resource: &Resource, object: &Object) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let plan = Plan::of(resource);
-    full(object, plan.name, plan.domains, &mut causes);
+    Plan::of(resource).look(object, &mut causes);
     causes
 }
 
@@ -156,8 +167,7 @@ fn metadata(object: &Object) -> At<'_> {
 }
 
 fn full(object: &Object, name: Format, domains: bool, causes: &mut Vec<Cause>) {
-    let meta = metadata(object);
-    let (given, prefix) = (meta.get("name"), meta.get("generateName"));
+    let prefix = metadata(object).get("generateName");
     if !prefix.is_empty() {
         let text = prefix.text();
         // A dash at the end is fine where something follows, and so are dots.
@@ -170,6 +180,12 @@ fn full(object: &Object, name: Format, domains: bool, causes: &mut Vec<Cause>) {
         let fits = |problem: &&String| !domains && problem.starts_with("may not be '");
         causes.extend(name(&masked).iter().filter(|p| !fits(p)).map(|problem| prefix.invalid(problem)));
     }
+    named(object, name, domains, causes);
+}
+
+fn named(object: &Object, name: Format, domains: bool, causes: &mut Vec<Cause>) {
+    let meta = metadata(object);
+    let given = meta.get("name");
     match given.is_empty() {
         true => causes.push(given.required("name or generateName is required")),
         false => given.form(name, causes),
