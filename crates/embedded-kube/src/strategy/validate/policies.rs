@@ -5,8 +5,12 @@ use super::policy;
 use super::rules::{self, At, Check};
 use super::webhooks::{conditions, one_of, rule};
 use crate::cel::admission::{Returns, Scope};
+use crate::cel::declare::is_reserved;
 use crate::status::Cause;
 use tiphys_apimachinery::Object;
+
+const MAX_ANNOTATIONS: usize = 20;
+const MAX_ANNOTATION_BYTES: usize = 5 * 1024;
 
 fn match_resources(at: &At<'_>, causes: &mut Vec<Cause>) {
     let policy = at.get("matchPolicy");
@@ -62,6 +66,12 @@ pub fn policy(object: &Object, old: Option<&Object>, mutating: bool, causes: &mu
         return causes.extend([validations.required(detail), annotations.required(detail)]);
     }
     validations.items().iter().for_each(|one| validation(one, &scope, causes));
+    if annotations.len() > MAX_ANNOTATIONS {
+        causes.push(annotations.invalid_struct(
+            "[]admissionregistration/v1.AuditAnnotation",
+            &format!("must not have more than {MAX_ANNOTATIONS} auditAnnotations"),
+        ));
+    }
     let items = annotations.items();
     for (i, annotation) in items.iter().enumerate() {
         let (key, value) = (annotation.get("key"), annotation.get("valueExpression"));
@@ -70,6 +80,8 @@ pub fn policy(object: &Object, old: Option<&Object>, mutating: bool, causes: &mu
         let text = value.text().trim();
         if text.is_empty() {
             causes.push(value.required("valueExpression is not specified"));
+        } else if text.len() > MAX_ANNOTATION_BYTES {
+            causes.push(value.required(&format!("must not exceed {MAX_ANNOTATION_BYTES} bytes in length")));
         } else {
             causes.extend(scope.compile(text, Returns::TextOrNull).err().map(|e| value.invalid(&e)));
         }
@@ -102,7 +114,7 @@ fn validation(at: &At<'_>, scope: &Scope, causes: &mut Vec<Cause>) {
             causes.extend(scope.compile(text.text(), Returns::Text).err().map(|e| text.invalid(&e)));
         }
     }
-    if message.text().trim().contains('\n') {
+    if message.text().trim().contains(['\n', '\r']) {
         causes.push(message.invalid("must not contain line breaks"));
     }
     one_of(&reason, &["Forbidden", "Invalid", "RequestEntityTooLarge"], causes);
@@ -117,7 +129,9 @@ fn variables(spec: &At<'_>, params: bool, mutating: bool, causes: &mut Vec<Cause
         let (name, expression) = (variable.get("name"), variable.get("expression"));
         match name.text().trim().is_empty() {
             true => causes.push(name.required("name is not specified")),
-            false if !formats::c_identifier(name.text()).is_empty() => causes.push(name.invalid("must be a valid CEL identifier")),
+            false if is_reserved(name.text()) || !formats::c_identifier(name.text()).is_empty() => {
+                causes.push(name.invalid("must be a valid CEL identifier"))
+            }
             false => {}
         }
         if expression.text().trim().is_empty() {

@@ -144,11 +144,12 @@ pub fn conditions(all: &At<'_>, params: bool, changed: bool, causes: &mut Vec<Ca
     let items = all.items();
     for (i, condition) in items.iter().enumerate() {
         let (name, expression) = (condition.get("name"), condition.get("expression"));
-        if expression.text().trim().is_empty() {
+        let source = expression.text().trim();
+        if source.is_empty() {
             causes.push(expression.required(""));
         } else if changed {
             let scope = Scope { params, authorizer: true, ..Scope::default() };
-            causes.extend(scope.compile(expression.text(), Returns::Bool).err().map(|e| expression.invalid(&e)));
+            causes.extend(scope.compile(source, Returns::Bool).err().map(|e| expression.invalid_as(source, &e)));
         }
         name.check(&[Check::Required(""), Check::Form(formats::qualified_name)], causes);
         if !name.is_empty() && items[..i].iter().any(|before| before.get("name").value == name.value) {
