@@ -118,6 +118,21 @@ impl Parser {
         self.fail(token.at, format!("Syntax error: {word} input '{}' {what}", token.text))
     }
 
+    /// What is wrong where an operand should be. Reading goes on after a token too many, and with an operator as if there were one.
+    fn no_operand(&mut self) -> Parsed {
+        let token = self.peek().clone();
+        let stop = self.expected(OPERAND);
+        let extra = self.issues.last().is_some_and(|issue| issue.message.starts_with("Syntax error: extraneous"));
+        match token.kind {
+            lexer::Kind::Op(_) if extra => {
+                self.advance();
+                self.unary()
+            }
+            lexer::Kind::Op(op) if LEVELS.iter().copied().flatten().any(|(known, _)| *known == op) => Ok(Expr::ident(token.at, "")),
+            _ => stop,
+        }
+    }
+
     fn need(&mut self, op: &str) -> Parsed<usize> {
         match self.take(op) {
             Some(at) => Ok(at),
@@ -339,7 +354,7 @@ impl Parser {
                 self.advance();
                 self.map(token.at)
             }
-            _ => self.expected(OPERAND),
+            _ => self.no_operand(),
         }
     }
 
