@@ -27,7 +27,7 @@ impl Known {
     fn of_struct(self) -> Option<&'static Struct> {
         match self {
             Self::Struct(of) => Some(of),
-            Self::Type(Type::Message(name)) => gotypes::find(name),
+            Self::Type(Type::Message(message)) => message.find(),
             _ => None,
         }
     }
