@@ -2,7 +2,7 @@
 //! maps that were given without anything in them, as Go does in memory, and [`normalize`], which drops them, as Go does in writing.
 
 use super::read::{WrongType, read};
-use super::{Field, Struct, Type};
+use super::{Field, SCHEMA, Struct, Type, find};
 use serde_json::{Map, Value};
 use tiphys_apimachinery::quantity::Quantity;
 
@@ -122,6 +122,13 @@ fn walk_parts(value: &mut Value, ty: &Type, keep_empty: bool) {
                 walk(map, inner, keep_empty);
             }
         }
+        (Type::SchemaOrList | Type::SchemaOrBool | Type::SchemaOrTexts, whole @ Value::Object(_)) => {
+            walk_parts(whole, &Type::Message(SCHEMA), keep_empty);
+        }
+        (Type::SchemaOrList, Value::Array(list)) if !list.is_empty() => {
+            list.iter_mut().for_each(|element| walk_parts(element, &Type::Message(SCHEMA), keep_empty));
+        }
+        (Type::SchemaOrList, neither) if !keep_empty => *neither = Value::Null,
         (Type::List(item), Value::Array(list)) => list.iter_mut().for_each(|element| walk_parts(element, item, keep_empty)),
         (Type::Map(item), Value::Object(map)) => map.values_mut().for_each(|element| walk_parts(element, item, keep_empty)),
         _ => {}

@@ -139,7 +139,9 @@ impl Reader {
                 return self.apart(value, &Type::List(Box::new(Type::Message(Message::new(SCHEMA)))), at);
             }
             (Type::SchemaOrTexts, Value::Array(_)) => return self.apart(value, &Type::List(Box::new(Type::String)), at),
-            (Type::SchemaOrList | Type::SchemaOrTexts, _) => *value = Value::Null,
+            // Neither a schema nor a list of them, but there.
+            (Type::SchemaOrList, _) => *value = false.into(),
+            (Type::SchemaOrTexts, _) => *value = Value::Null,
             (Type::SchemaOrBool, Value::Bool(_)) => {}
             (Type::SchemaOrBool, Value::Array(_)) => drop(self.misfit.get_or_insert(no_schema())),
             (Type::SchemaOrBool, _) => return Err(no_schema()),
@@ -174,6 +176,10 @@ impl Reader {
                 if let Some(shown) = time::as_written(text, layout) {
                     *value = shown;
                 }
+            }
+            (Type::Float, Value::Number(n)) if n.is_f64() => {
+                let whole = n.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 1e15);
+                whole.into_iter().for_each(|whole| *value = (whole as i64).into());
             }
             (Type::String | Type::Duration | Type::IntOrString, Value::String(_))
             | (Type::Bool, Value::Bool(_))

@@ -40,10 +40,10 @@ pub fn to_storage(resource: &Resource, object: &mut Object) -> Option<Object> {
 pub fn as_stored(resource: &Resource, object: &mut Object) -> Option<Object> {
     let bare = to_storage(resource, object);
     // Definitions are kept as JSON, all else that is built in as protobuf.
-    if resource.custom.is_none()
-        && resource.table != CRD_TABLE
-        && let Some(of) = gotypes::of_kind(&resource.storage_group, &resource.storage_version, &resource.kind)
-    {
+    let kept_as = || gotypes::of_kind(&resource.storage_group, &resource.storage_version, &resource.kind);
+    if resource.table == CRD_TABLE {
+        crate::strategy::write_down_definition(object);
+    } else if let Some(of) = resource.custom.is_none().then(kept_as).flatten() {
         gotypes::forget_empty(&mut object.0, of);
     }
     bare

@@ -22,8 +22,8 @@ use crate::status::{Cause, Status};
 use crate::structural::gofmt;
 pub(crate) use definition::go_regex;
 pub use definition::{
-    CLEANUP, is_established, mark_deleted as mark_definition_deleted, mark_emptying as mark_definition_emptying,
-    settle as settle_definition, try_schema,
+    CLEANUP, is_established, is_terminating, mark_deleted as mark_definition_deleted, mark_emptied as mark_definition_emptied,
+    mark_emptying as mark_definition_emptying, settle as settle_definition, try_schema, write_down as write_down_definition,
 };
 pub use prepare::{asked_by, complete, forgets, prepare_create, prepare_update, share_labels};
 use serde_json::Value;
@@ -227,6 +227,7 @@ pub fn validate(
     } else if resource.table == CRD_TABLE && part == Part::Status {
         causes.extend(definition::check_status(object));
     } else if resource.table == CRD_TABLE {
+        definition::check_name(object, old, &mut causes);
         causes.extend(definition::check(object, old));
         warnings = definition::warnings(object, old);
     }

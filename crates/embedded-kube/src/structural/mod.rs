@@ -74,8 +74,9 @@ pub struct Node {
     pub kind: String,
     /// `format` as written.
     pub format: String,
-    /// Formats are checked whether this version of Kubernetes knows them or not, as it does with defaults.
-    pub every_format: bool,
+    /// Read for a definition's own defaults: formats are checked whether this version of Kubernetes knows them or not, and numbers and
+    /// texts are not told from other values.
+    pub of_defaults: bool,
     pub nullable: bool,
     pub int_or_string: bool,
     pub preserve_unknown: bool,
@@ -219,9 +220,9 @@ impl Node {
         Self::at(schema, 0, true)
     }
 
-    fn at(schema: &Value, depth: usize, every_format: bool) -> Self {
+    fn at(schema: &Value, depth: usize, of_defaults: bool) -> Self {
         let Some(map) = schema.as_object().filter(|_| depth <= MAX_DEPTH) else { return Self::default() };
-        let child = |value: &Value| Self::at(value, depth + 1, every_format);
+        let child = |value: &Value| Self::at(value, depth + 1, of_defaults);
         let list =
             |key: &str| -> Vec<Node> { map.get(key).and_then(Value::as_array).map(|l| l.iter().map(child).collect()).unwrap_or_default() };
         let boxed = |key: &str| map.get(key).filter(|v| v.is_object()).map(|v| Box::new(child(v)));
@@ -231,7 +232,7 @@ impl Node {
         let mut node = Self {
             kind: text(map, "type"),
             format: text(map, "format"),
-            every_format,
+            of_defaults,
             nullable: flag(map, "nullable"),
             int_or_string: flag(map, "x-kubernetes-int-or-string"),
             preserve_unknown: flag(map, "x-kubernetes-preserve-unknown-fields"),
@@ -283,7 +284,7 @@ impl Node {
 
     /// The format that is checked: one that this version of Kubernetes knows for the type.
     pub fn checked_format(&self) -> &str {
-        if self.every_format || formats::is_known(if self.int_or_string { "*" } else { &self.kind }, &self.format) {
+        if self.of_defaults || formats::is_known(if self.int_or_string { "*" } else { &self.kind }, &self.format) {
             &self.format
         } else {
             ""

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub fn check(spec: &Value, any_bundle: bool, problems: &mut Problems) {
     let Some(conversion) = spec.get("conversion").filter(|c| c.is_object()) else { return };
     let strategy = text(conversion, "strategy");
-    if !matches!(strategy, "" | "None") && spec.get("preserveUnknownFields") == Some(&Value::Bool(true)) {
+    if strategy != "None" && spec.get("preserveUnknownFields") == Some(&Value::Bool(true)) {
         let detail = "must be None if spec.preserveUnknownFields is true";
         problems.push(Problem::invalid("spec.conversion.strategy", &strategy.into(), detail));
     }
@@ -49,9 +49,10 @@ fn webhook_client(client: &Value, problems: &mut Problems) {
         (Some(_), Some(_)) | (None, None) => problems.push(Problem::required(&at(""), "exactly one of url or service is required")),
         (Some(url), None) => webhook_url(url, &at(".url"), problems),
         (None, Some(service)) => {
-            for key in ["name", "namespace"] {
+            // The real server takes the one for the other.
+            for (key, named) in [("namespace", "name"), ("name", "namespace")] {
                 if text(service, key).is_empty() {
-                    problems.push(Problem::required(&at(&format!(".service.{key}")), &format!("service {key} is required")));
+                    problems.push(Problem::required(&at(&format!(".service.{named}")), ""));
                 }
             }
             let port = service.get("port").and_then(Value::as_i64).unwrap_or(443);

@@ -19,6 +19,8 @@ enum As {
     SchemaOrList,
     /// `additionalProperties`
     SchemaOrBool,
+    /// `dependencies`
+    SchemaOrTextsMap,
     /// A list of plain values.
     List,
 }
@@ -57,7 +59,7 @@ const SCHEMA: &[(&str, &str, As)] = &[
     ("Properties", "properties", As::SchemaMap),
     ("AdditionalProperties", "additionalProperties", As::SchemaOrBool),
     ("PatternProperties", "patternProperties", As::SchemaMap),
-    ("Dependencies", "dependencies", As::SchemaMap),
+    ("Dependencies", "dependencies", As::SchemaOrTextsMap),
     ("AdditionalItems", "additionalItems", As::SchemaOrBool),
     ("Definitions", "definitions", As::SchemaMap),
     ("ExternalDocs", "externalDocs", As::Maybe),
@@ -151,16 +153,14 @@ fn shown(value: &Value, how: As, name: &str) -> String {
         As::List => gofmt::json(value),
         As::Schema => schema(value),
         As::Schemas => schemas(value),
-        As::SchemaMap => match value.as_object() {
-            Some(map) => {
-                let entry = |(key, value): (&String, &Value)| format!("{}:{}", gofmt::json(&key.as_str().into()), schema(value));
-                format!("{{{}}}", map.iter().map(entry).collect::<Vec<_>>().join(","))
-            }
-            None => "null".into(),
-        },
+        As::SchemaMap => by_name(value, schema),
+        As::SchemaOrTextsMap => by_name(value, |one| match one {
+            Value::Object(_) => format!("{{\"Schema\":{},\"Property\":null}}", schema(one)),
+            texts => format!("{{\"Schema\":null,\"Property\":{}}}", gofmt::json(texts)),
+        }),
         As::SchemaOrList => match value {
             Value::Null => "null".into(),
-            Value::Array(_) => format!("{{\"Schema\":null,\"JSONSchemas\":{}}}", schemas(value)),
+            Value::Array(_) | Value::Bool(_) => format!("{{\"Schema\":null,\"JSONSchemas\":{}}}", schemas(value)),
             one => format!("{{\"Schema\":{},\"JSONSchemas\":null}}", schema(one)),
         },
         As::SchemaOrBool => match value {
@@ -169,6 +169,12 @@ fn shown(value: &Value, how: As, name: &str) -> String {
             one => format!("{{\"Allows\":true,\"Schema\":{}}}", schema(one)),
         },
     }
+}
+
+fn by_name(value: &Value, show: impl Fn(&Value) -> String) -> String {
+    let Some(map) = value.as_object() else { return "null".into() };
+    let entries: Vec<String> = map.iter().map(|(key, value)| format!("{}:{}", gofmt::json(&key.as_str().into()), show(value))).collect();
+    format!("{{{}}}", entries.join(","))
 }
 
 /// A rule of `x-kubernetes-validations`.

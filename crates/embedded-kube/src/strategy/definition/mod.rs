@@ -11,10 +11,12 @@ pub mod path;
 mod schema;
 mod spec;
 mod structure;
+mod visit;
 
 use crate::catalog::CRD_TABLE;
 use crate::registry::{Registry, meta::timestamp};
 use crate::status::Cause;
+use crate::structural::gofmt;
 use crate::structural::problem::Problem;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -48,6 +50,10 @@ pub fn fill_in(object: &mut Object) {
         spec.insert("conversion".into(), json!({"strategy": "None"}));
     }
     let conversion = map_entry(spec, "conversion");
+    // Without a word about versions there is none about a webhook.
+    if conversion.get("webhook").is_some_and(|w| w["clientConfig"].is_null() && w["conversionReviewVersions"].is_null()) {
+        conversion.remove("webhook");
+    }
     if conversion.get("strategy").and_then(Value::as_str) == Some("Webhook")
         && let Some(service) =
             conversion.get_mut("webhook").and_then(|w| w.pointer_mut("/clientConfig/service")).and_then(Value::as_object_mut)
@@ -56,14 +62,14 @@ pub fn fill_in(object: &mut Object) {
     }
 }
 
-/// Brings a schema to the form in which Go writes it: what says nothing is left out, at every level.
+/// Brings a schema to the form in which Go holds it: fields that say nothing are left out, at every level.
 fn tidy(schema: &mut Value, depth: usize) {
     let (Some(map), Some(of)) = (schema.as_object_mut(), crate::gotypes::find(crate::gotypes::SCHEMA)) else { return };
     if depth > 200 {
         return;
     }
     // What has the wrong type has been refused before.
-    let _ = crate::gotypes::normalize(map, of);
+    let _ = crate::gotypes::read_into(map, of, false);
     // Below `items` and the like nobody tells of fields that Go does not have.
     map.retain(|key, value| of.fields.iter().any(|f| f.name == key) && !(value.is_null() && matches!(key.as_str(), "default" | "example")));
     for (key, value) in map.iter_mut() {
@@ -73,9 +79,22 @@ fn tidy(schema: &mut Value, depth: usize) {
             }
             ("items" | "not" | "additionalProperties" | "additionalItems", one) => tidy(one, depth + 1),
             ("allOf" | "anyOf" | "oneOf", Value::Array(list)) => list.iter_mut().for_each(|s| tidy(s, depth + 1)),
-            ("properties" | "patternProperties" | "definitions", Value::Object(map)) => map.values_mut().for_each(|s| tidy(s, depth + 1)),
+            ("properties" | "patternProperties" | "definitions" | "dependencies", Value::Object(map)) => {
+                map.values_mut().for_each(|s| tidy(s, depth + 1))
+            }
             _ => {}
         }
+    }
+}
+
+/// Brings a definition to the form in which it is kept: whole numbers as such, and no webhook about which nothing is said.
+pub fn write_down(object: &mut Object) {
+    let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    spec.get_mut("versions").into_iter().for_each(gofmt::make_whole);
+    let Some(conversion) = spec.get_mut("conversion").and_then(Value::as_object_mut) else { return };
+    let says = |webhook: &Value| !webhook["clientConfig"].is_null() || !spec::list(webhook, "conversionReviewVersions").is_empty();
+    if conversion.get("webhook").is_some_and(|webhook| !says(webhook)) {
+        conversion.remove("webhook");
     }
 }
 
@@ -196,6 +215,7 @@ fn set_condition(status: &mut Map<String, Value>, kind: &str, (state, reason, me
     }
 }
 
+const TERMINATING: &str = "Terminating";
 const INITIAL_NAMES: &str = "the initial names have been accepted";
 
 /// What the real server's own controllers do next with a definition soon after it is written: accept names, and then establish it.
@@ -233,7 +253,7 @@ pub fn mark_deleted(object: &mut Object, now: &str) {
     }
     object.set_finalizers(finalizers);
     let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
-    set_condition(map_entry(&mut object.0, "status"), "Terminating", (true, "InstanceDeletionPending", message), now);
+    set_condition(map_entry(&mut object.0, "status"), TERMINATING, (true, "InstanceDeletionPending", message), now);
 }
 
 /// Says that the objects of a definition go now; false when it says so already.
@@ -241,17 +261,56 @@ pub fn mark_emptying(object: &mut Object) -> bool {
     let (reason, message) = ("InstanceDeletionInProgress", "CustomResource deletion is in progress");
     let since = object.deletion_timestamp().unwrap_or_default().to_owned();
     let status = map_entry(&mut object.0, "status");
-    if condition(&Value::Object(status.clone()), "Terminating").is_some_and(|c| c["reason"] == reason) {
+    if condition(&Value::Object(status.clone()), TERMINATING).is_some_and(|c| c["reason"] == reason) {
         return false;
     }
-    set_condition(status, "Terminating", (true, reason, message), &since);
+    set_condition(status, TERMINATING, (true, reason, message), &since);
+    true
+}
+
+/// Says that no object of a definition is left, which nobody needs to wait for any more; false when nobody does.
+pub fn mark_emptied(object: &mut Object) -> bool {
+    let mut finalizers = object.finalizers();
+    if !finalizers.iter().any(|f| f == CLEANUP) {
+        return false;
+    }
+    finalizers.retain(|f| f != CLEANUP);
+    let (reason, message) = match is_established(object) {
+        true => ("InstanceDeletionCompleted", "removed all instances"),
+        false => ("NeverEstablished", "resource was never established"),
+    };
+    let since = object.deletion_timestamp().unwrap_or_default().to_owned();
+    object.set_finalizers(finalizers);
+    set_condition(map_entry(&mut object.0, "status"), TERMINATING, (false, reason, message), &since);
     true
 }
 
 /// Whether names are accepted and the definition is served.
 pub fn is_established(object: &Object) -> bool {
-    let status = object.0.get("status").cloned().unwrap_or(Value::Null);
-    condition(&status, "Established").is_some_and(|c| c["status"] == "True")
+    is_true(object, "Established")
+}
+
+/// Whether the objects of the definition are about to go with it.
+pub fn is_terminating(object: &Object) -> bool {
+    is_true(object, TERMINATING)
+}
+
+fn is_true(object: &Object, kind: &str) -> bool {
+    let status = object.0.get("status").unwrap_or(&Value::Null);
+    condition(status, kind).is_some_and(|c| c["status"] == "True")
+}
+
+/// A new definition is called by what it defines, which is said after what else is wrong with its name.
+pub fn check_name(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
+    let wanted = format!("{}.{}", object.str_at("/spec/names/plural"), object.str_at("/spec/group"));
+    let mut at = 0;
+    for (field, name) in [("metadata.generateName", object.generate_name()), ("metadata.name", object.name())] {
+        at = causes.iter().rposition(|cause| cause.field == field).map_or(at, |last| last + 1);
+        if old.is_none() && !name.is_empty() && name != wanted {
+            causes.insert(at, Cause::invalid(field, &name.into(), "must be spec.names.plural+\".\"+spec.group"));
+            at += 1;
+        }
+    }
 }
 
 /// Everything that is wrong with a definition.
@@ -259,10 +318,6 @@ pub fn check(object: &Object, old: Option<&Object>) -> Vec<Cause> {
     let null = Value::Null;
     let spec = object.0.get("spec").unwrap_or(&null);
     let mut problems = Vec::new();
-    let wanted = format!("{}.{}", spec::text(&spec["names"], "plural"), spec::text(spec, "group"));
-    if old.is_none() && !object.name().is_empty() && object.name() != wanted {
-        problems.push(Problem::invalid("metadata.name", &object.name().into(), "must be spec.names.plural+\".\"+spec.group"));
-    }
     problems.extend(spec::check(spec, old.is_none_or(bears_any_bundle)));
     if let Some(old) = old {
         let established = is_established(old);
@@ -311,7 +366,7 @@ pub fn check_status(object: &Object) -> Vec<Cause> {
 
 /// Formats that are not known are warned about, once.
 pub fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
-    let formats = |o: &Object| schema::unknown_formats(o.0.get("spec").unwrap_or(&Value::Null));
+    let formats = |o: &Object| visit::unknown_formats(o.0.get("spec").unwrap_or(&Value::Null));
     let known = old.map(formats).unwrap_or_default();
     formats(object).into_iter().filter(|f| !known.contains(f)).map(|f| format!("unrecognized format \"{f}\"")).collect()
 }

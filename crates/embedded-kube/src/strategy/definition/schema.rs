@@ -3,8 +3,8 @@
 use super::spec::{Problems, list, text};
 use super::{defaults, internal, structure};
 use crate::cel::rules;
+use crate::structural::Node;
 use crate::structural::problem::Problem;
-use crate::structural::{Node, formats};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -97,7 +97,9 @@ fn unsupported(schema: &Value, depth: usize) -> Option<String> {
         ("additionalItems", "additionalItems"),
         ("definitions", "definitions"),
     ] {
-        if is_there(map, key) && map[key] != "" {
+        let empty =
+            map.get(key).is_some_and(|value| *value == "" || (key == "dependencies" && value.as_object().is_some_and(Map::is_empty)));
+        if is_there(map, key) && !empty {
             return Some(format!("OpenAPIV3Schema '{name}' is not supported"));
         }
     }
@@ -153,10 +155,19 @@ fn walk(schema: &Value, path: &str, place: Place<'_>, found: &mut Found, mut com
             walk(one, &format!("{path}.{key}[{i}]"), below, &mut here, None);
         }
     }
+    for (name, one) in map.get("definitions").and_then(Value::as_object).into_iter().flatten() {
+        walk(one, &format!("{path}.definitions[{name}]"), below, &mut here, None);
+    }
     if let Some(items) = map.get("items") {
         let lost = if text(schema, "x-kubernetes-list-type") == "map" { place.lost } else { place.lost.or(Some(path)) };
         let next = compiler.as_mut().map(|(c, spot)| (&mut **c, spot.items(schema)));
         walk(items, &format!("{path}.items"), Place { lost, ..below }, &mut here, next);
+        for (i, one) in list(schema, "items").iter().enumerate() {
+            walk(one, &format!("{path}.items[{i}]"), Place { lost, ..below }, &mut here, None);
+        }
+    }
+    for (name, one) in map.get("dependencies").and_then(Value::as_object).into_iter().flatten() {
+        walk(one, &format!("{path}.dependencies[{name}]"), below, &mut here, None);
     }
     extensions(schema, map, path, &mut here.schema);
     rule_forms(schema, path, &mut here.schema);
@@ -361,52 +372,8 @@ fn rule_forms(schema: &Value, path: &str, problems: &mut Problems) {
         if breaks(field) {
             problems.push(Problem::invalid(&at("fieldPath"), &field.into(), "must not contain line breaks"));
         }
-        if !field.is_empty() && super::path::resolve(field, &Node::read(schema), true).is_err() {
+        if !field.is_empty() && unsupported(schema, 0).is_none() && super::path::resolve(field, &Node::read(schema), true).is_err() {
             problems.push(Problem::invalid(&at("fieldPath"), &field.into(), "must be a valid path"));
         }
     }
-}
-
-/// Visits every schema in a schema, conditions included.
-pub fn visit(schema: &Value, depth: usize, see: &mut dyn FnMut(&Value)) {
-    let Some(map) = schema.as_object().filter(|_| depth <= MAX_DEPTH) else { return };
-    see(schema);
-    for key in ["items", "not", "additionalProperties", "additionalItems"] {
-        match map.get(key) {
-            Some(Value::Array(many)) => many.iter().for_each(|one| visit(one, depth + 1, see)),
-            Some(one) => visit(one, depth + 1, see),
-            None => {}
-        }
-    }
-    for key in ["allOf", "anyOf", "oneOf"] {
-        list(schema, key).iter().for_each(|one| visit(one, depth + 1, see));
-    }
-    for key in ["properties", "patternProperties", "definitions"] {
-        map.get(key).and_then(Value::as_object).into_iter().flatten().for_each(|(_, one)| visit(one, depth + 1, see));
-    }
-}
-
-fn each_schema(spec: &Value, see: &mut dyn FnMut(&Value)) {
-    let shared = spec.pointer("/validation/openAPIV3Schema");
-    let own = list(spec, "versions").iter().filter_map(|v| v.pointer("/schema/openAPIV3Schema"));
-    shared.into_iter().chain(own).for_each(|schema| visit(schema, 0, see));
-}
-
-pub fn has_defaults(spec: &Value) -> bool {
-    let mut found = false;
-    each_schema(spec, &mut |schema| found |= schema.get("default").is_some_and(|d| !d.is_null()));
-    found
-}
-
-/// Formats that are not known for their type, in the order they stand in.
-pub fn unknown_formats(spec: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    let spec = super::spec::hoisted(spec);
-    each_schema(&spec, &mut |schema| {
-        let format = text(schema, "format");
-        if !format.is_empty() && !formats::is_known(text(schema, "type"), format) {
-            found.push(format.to_owned());
-        }
-    });
-    found
 }

@@ -3,8 +3,8 @@
 //! Main function: [`check`]. What all versions have in common is looked at once, as a field of the spec itself: the real server
 //! keeps it there.
 
-use super::schema;
-use super::{conversion, internal};
+use super::{conversion, internal, schema, visit};
+use crate::gotypes;
 use crate::strategy::validate::formats;
 use crate::structural::Node;
 use crate::structural::gofmt;
@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: &[&str] = &["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 const MAX_SELECTABLE: usize = 8;
+const VERSION: &str = "apiextensions/v1.CustomResourceDefinitionVersion";
 /// What versions may share, and where the real server keeps it then.
 const SHARED: [(&str, &str); 4] = [
     ("schema", "validation"),
@@ -36,14 +37,15 @@ pub fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 /// The spec with what all versions share taken out of them.
 pub fn hoisted(spec: &Value) -> Value {
     let mut spec = spec.clone();
+    let bare: Vec<Value> = list(&spec, "versions").iter().map(without_empty).collect();
     for (inner, outer) in SHARED {
-        let values: Vec<Value> = list(&spec, "versions").iter().map(|v| v.get(inner).cloned().unwrap_or(Value::Null)).collect();
-        let Some((first, rest)) = values.split_first() else { return spec };
-        if rest.iter().any(|v| v != first) {
+        let Some(first) = list(&spec, "versions").first() else { return spec };
+        if bare.iter().any(|version| version.get(inner) != bare[0].get(inner)) {
             continue;
         }
+        let first = first.get(inner).cloned().unwrap_or(Value::Null);
         if let Some(map) = spec.as_object_mut() {
-            map.insert(outer.to_owned(), first.clone());
+            map.insert(outer.to_owned(), first);
         }
         for version in spec.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten() {
             if let Some(map) = version.as_object_mut() {
@@ -52,6 +54,15 @@ pub fn hoisted(spec: &Value) -> Value {
         }
     }
     spec
+}
+
+/// A version as it is compared with others.
+fn without_empty(version: &Value) -> Value {
+    let mut version = version.clone();
+    if let (Some(map), Some(of)) = (version.as_object_mut(), gotypes::find(VERSION)) {
+        gotypes::drop_empty(map, of);
+    }
+    version
 }
 
 /// Everything that is wrong with `spec`; `any_bundle`: the authorities of its webhook need not be readable.
@@ -67,7 +78,7 @@ pub fn check(spec: &Value, any_bundle: bool) -> Problems {
             }
         }
     }
-    if spec.get("preserveUnknownFields") == Some(&Value::Bool(true)) && schema::has_defaults(spec) {
+    if spec.get("preserveUnknownFields") == Some(&Value::Bool(true)) && visit::has_defaults(spec) {
         problems.push(Problem::invalid("spec.preserveUnknownFields", &true.into(), "must be false in order to use defaults in the schema"));
     }
     let per_version = versions.iter().any(|v| v.get("subresources").is_some_and(|s| !s.is_null()));

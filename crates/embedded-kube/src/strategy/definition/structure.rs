@@ -125,8 +125,9 @@ fn metadata(schema: &Value, level: Level, path: &str, problems: &mut Problems) {
     }
     let only_names = properties(metadata).all(|(key, _)| key == "name" || key == "generateName");
     let nothing_else = |(key, value): (&String, &Value)| match key.as_str() {
-        "type" | "default" => true,
+        "type" | "default" | "definitions" | "dependencies" | "patternProperties" => true,
         "properties" => only_names,
+        "additionalProperties" | "required" | "x-kubernetes-list-map-keys" | "x-kubernetes-validations" => value.is_null(),
         _ => matches!(value, Value::Null | Value::Bool(false)) || value == "" || value.as_array().is_some_and(Vec::is_empty),
     };
     if !metadata.as_object().is_some_and(|m| m.iter().all(nothing_else)) {
