@@ -32,6 +32,8 @@ pub struct Custom {
     pub conversion: Option<Arc<Conversion>>,
     /// Objects may have been written when the definition was another one.
     pub changed: bool,
+    /// The objects go because the definition goes.
+    pub terminating: bool,
 }
 
 /// A webhook for conversions.
@@ -88,11 +90,11 @@ pub fn resources(definition: &Object) -> Vec<Resource> {
         let webhook = &spec["conversion"]["webhook"];
         Arc::new(Conversion { config: webhook["clientConfig"].clone(), versions: words(webhook.get("conversionReviewVersions")) })
     });
-    let deleting = definition.deletion_timestamp().is_some();
+    let terminating = crate::strategy::is_terminating(definition);
     let kind = text(names, "kind");
     let read = |version: &Value| {
         let made = custom(version, deprecation(spec, &kind, version), conversion.clone());
-        Arc::new(Custom { changed: definition.generation() > 1, ..made })
+        Arc::new(Custom { changed: definition.generation() > 1, terminating, ..made })
     };
     let customs: Arc<BTreeMap<String, Arc<Custom>>> = Arc::new(versions.iter().map(|v| (text(v, "name"), read(v))).collect());
     let one = |version: &Value| {
@@ -100,11 +102,7 @@ pub fn resources(definition: &Object) -> Vec<Resource> {
         Resource { custom, customs: customs.clone(), ..resource(spec, names, version, &storage) }
     };
     let unserved: Arc<[Resource]> = versions.iter().filter(|v| v["served"] != true).map(one).collect();
-    let mut list: Vec<Resource> = served.into_iter().map(|version| Resource { unserved: unserved.clone(), ..one(version) }).collect();
-    if deleting {
-        list.iter_mut().for_each(|resource| resource.verbs.retain(|verb| verb != "create"));
-    }
-    list
+    served.into_iter().map(|version| Resource { unserved: unserved.clone(), ..one(version) }).collect()
 }
 
 fn resource(spec: &Value, names: &Value, version: &Value, storage: &str) -> Resource {
@@ -199,6 +197,7 @@ fn custom(version: &Value, deprecation: Option<String>, conversion: Option<Arc<C
         deprecation,
         conversion,
         changed: false,
+        terminating: false,
         raw,
         columns: columns.unwrap_or_default(),
         scale,

@@ -112,6 +112,12 @@ impl Resource {
         self.verbs.iter().any(|v| v == verb)
     }
 
+    /// The verbs that discovery tells of: those that write are still there while a definition goes, but nobody should begin with them.
+    pub fn told_verbs(&self) -> Vec<&str> {
+        let ends = self.custom.as_ref().is_some_and(|custom| custom.terminating);
+        self.verbs.iter().map(String::as_str).filter(|verb| !(ends && matches!(*verb, "create" | "patch" | "update"))).collect()
+    }
+
     pub fn has_status(&self) -> bool {
         self.subresource("status").is_some()
     }

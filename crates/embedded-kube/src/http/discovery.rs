@@ -91,7 +91,7 @@ pub fn resources(shared: &Shared, group: &str, version: &str) -> Result<Response
     for resource in catalog.order.iter().filter(|r| r.group == group && r.version == version) {
         let mut entry = json!({
             "name": resource.resource, "singularName": resource.singular, "namespaced": resource.namespaced, "kind": resource.kind,
-            "verbs": resource.verbs,
+            "verbs": resource.told_verbs(),
         });
         if !resource.short_names.is_empty() {
             entry["shortNames"] = resource.short_names.clone().into();
@@ -181,7 +181,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
         "responseKind": response_kind(resource, &resource.group, &resource.version, &resource.kind),
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
-        "verbs": resource.verbs,
+        "verbs": resource.told_verbs(),
     });
     if !resource.short_names.is_empty() {
         entry["shortNames"] = resource.short_names.clone().into();

@@ -1,9 +1,9 @@
 //! The end of a CustomResourceDefinition: its objects go first.
 
-use super::{delete, modify};
+use super::delete;
 use crate::registry::{Part, Registry, WriteOptions};
 use crate::status::Status;
-use crate::strategy::{CLEANUP, mark_definition_emptying};
+use crate::strategy::{CLEANUP, mark_definition_emptied, mark_definition_emptying};
 use tiphys_apimachinery::{Gvr, Object};
 
 /// Where the objects of a definition are kept.
@@ -18,10 +18,10 @@ pub fn empty(registry: &Registry, table: &str) -> bool {
     let gvr = Gvr::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
     let Ok(resource) = registry.resource(&gvr) else { return true };
     match registry.get_stored(&resource, "", &name) {
-        Ok(definition) if definition.meta.deleting => {}
+        Ok(definition) if definition.meta.deleting && definition.object().finalizers().iter().any(|f| f == CLEANUP) => {}
         _ => return true,
     }
-    if let Err(status) = begin(registry, &gvr, &name) {
+    if let Err(status) = tell(registry, &gvr, &name, mark_definition_emptying) {
         return status.is_not_found();
     }
     if let Some(kind) = registry.catalog().stored_in(table) {
@@ -32,21 +32,14 @@ pub fn empty(registry: &Registry, table: &str) -> bool {
             return false;
         }
     }
-    modify(registry, &resource, ("", &name), Part::Main, |object| {
-        let mut finalizers = object.finalizers();
-        let before = finalizers.len();
-        finalizers.retain(|f| f != CLEANUP);
-        let changed = finalizers.len() != before;
-        object.set_finalizers(finalizers);
-        changed
-    });
-    registry.get_stored(&resource, "", &name).is_err()
+    let told = tell(registry, &gvr, &name, mark_definition_emptied);
+    told.is_ok() || registry.get_stored(&resource, "", &name).is_err()
 }
 
-/// Says in the definition that its objects go now.
-fn begin(registry: &Registry, gvr: &Gvr, name: &str) -> Result<(), Status> {
+/// Says in the definition what becomes of its objects, if that is news.
+fn tell(registry: &Registry, gvr: &Gvr, name: &str, news: impl Fn(&mut Object) -> bool) -> Result<(), Status> {
     let mut definition = (*registry.get(gvr, "", name)?).clone();
-    if mark_definition_emptying(&mut definition) {
+    if news(&mut definition) {
         registry.update_part(gvr, "", definition, Part::Status, &WriteOptions::manager("kube-apiserver"))?;
     }
     Ok(())

@@ -185,8 +185,8 @@ fn mark_time(registry: &Registry, resource: &Resource, object: &mut Object, opti
             metadata.insert("generation".into(), generation.wrapping_add(1).into());
         }
     }
-    if resource.is("", "namespaces") && already {
-        // From the second time on it goes as everything else does.
+    if already && !is_graceful(resource) {
+        // What was first marked in another way goes as everything else does from the second time on.
         object.metadata_mut().insert("deletionGracePeriodSeconds".into(), 0.into());
     } else if resource.is("", "namespaces") {
         tiphys_apimachinery::object::map_entry(&mut object.0, "status").insert("phase".into(), "Terminating".into());

@@ -52,12 +52,23 @@ impl Answers {
 /// Fills in what other objects say about this one, and lets policies and webhooks change it; `old` is there for updates. Says whether
 /// they did.
 pub fn admit(request: &Request<'_>, object: &mut Object, old: Option<&Object>, answers: &mut Answers) -> Result<bool, Status> {
+    not_ending(request)?;
     let hidden = hide(request, object);
     fill_in(request, object, old)?;
     let changed = change(request, object, old, answers)?;
     answers.hollow_overhead = object.pointer("/spec/overhead").and_then(Value::as_object).is_some_and(Map::is_empty);
     show(object, hidden);
     Ok(changed)
+}
+
+/// Nothing is made any more whose definition goes.
+fn not_ending(request: &Request<'_>) -> Result<(), Status> {
+    let ends = request.resource.custom.as_ref().is_some_and(|custom| custom.terminating);
+    if !ends || request.operation != Operation::Create {
+        return Ok(());
+    }
+    let why = "create not allowed while custom resource definition is terminating";
+    Err(Status::forbidden(&request.resource.group, &request.resource.resource, request.name, why))
 }
 
 fn change(request: &Request<'_>, object: &mut Object, old: Option<&Object>, answers: &mut Answers) -> Result<bool, Status> {
@@ -210,7 +221,7 @@ fn refusal(request: &Request<'_>, objects: Objects<'_>, why: &str) -> Status {
 }
 
 /// A refusal in the words of the API server.
-fn forbidden(resource: &Resource, object: &Object, why: &str) -> Status {
+pub fn forbidden(resource: &Resource, object: &Object, why: &str) -> Status {
     // What is refused before it has a name is called by what its name begins with.
     let name = [object.name(), object.generate_name()].into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown");
     Status::forbidden(&resource.group, &resource.resource, name, why)
