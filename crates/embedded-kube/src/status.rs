@@ -113,7 +113,11 @@ impl Status {
     }
 
     pub fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Self {
-        let message = format!("{} {} is forbidden: {why}", qualified(group, resource), gofmt::quoted(name));
+        let message = match (qualified(group, resource), name) {
+            (nothing, _) if nothing.is_empty() => format!("forbidden: {why}"),
+            (resource, "") => format!("{resource} is forbidden: {why}"),
+            (resource, name) => format!("{resource} {} is forbidden: {why}", gofmt::quoted(name)),
+        };
         Self::new(403, "Forbidden", message).about(group, resource, name)
     }
 

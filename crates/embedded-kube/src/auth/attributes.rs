@@ -88,18 +88,8 @@ impl Attributes {
         if !reason.is_empty() {
             text = format!("{text}: {reason}");
         }
-        forbidden(&self.group, &self.resource, &self.name, &text)
+        Status::forbidden(&self.group, &self.resource, &self.name, &text)
     }
-}
-
-/// `pods "x" is forbidden: …`, without the name when there is none.
-pub fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Status {
-    let mut status = Status::forbidden(group, resource, name, why);
-    if name.is_empty() {
-        let qualified = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
-        status.message = if qualified.is_empty() { format!("forbidden: {why}") } else { format!("{qualified} is forbidden: {why}") };
-    }
-    status
 }
 
 /// As Go's `%q` prints the plain texts that appear here.

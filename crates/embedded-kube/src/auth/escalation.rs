@@ -2,7 +2,7 @@
 //!
 //! Main function: [`check`], called with the object as it would be stored and the one that it replaces.
 
-use super::attributes::{Attributes, forbidden};
+use super::attributes::Attributes;
 use super::policy::{GROUP, Policy, together};
 use super::rules::{Rule, missing, quoted_list};
 use super::user::UserInfo;
@@ -56,7 +56,7 @@ fn check_role(policy: &Policy, write: &Write, new: &Object, old: Option<&Object>
     if may(policy, write, "escalate", GROUP, &write.resource, &write.name) {
         return Ok(());
     }
-    let refuse = |why: String| Err(forbidden(GROUP, &write.resource, new.name(), &why));
+    let refuse = |why: String| Err(Status::forbidden(GROUP, &write.resource, new.name(), &why));
     if let Some(why) = not_held(policy, write, &Rule::list(new.pointer("/rules"))) {
         return refuse(why);
     }
@@ -93,7 +93,7 @@ fn check_binding(policy: &Policy, write: &Write, new: &Object) -> Result<(), Sta
     // What is missing is called as what is written.
     let rules = policy.role(kind, name, &write.namespace).map_err(|m| Status::not_found(GROUP, &write.resource, &m.name))?;
     match not_held(policy, write, rules) {
-        Some(why) => Err(forbidden(GROUP, &write.resource, new.name(), &why)),
+        Some(why) => Err(Status::forbidden(GROUP, &write.resource, new.name(), &why)),
         None => Ok(()),
     }
 }

@@ -14,7 +14,7 @@ mod policy;
 mod rules;
 mod user;
 
-pub use attributes::{Attributes, forbidden};
+pub use attributes::Attributes;
 pub use bootstrap::make_defaults;
 pub use controller::run;
 pub use policy::{GROUP as RBAC_GROUP, Policy, together};

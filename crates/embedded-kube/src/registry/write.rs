@@ -69,7 +69,7 @@ impl Registry {
         options: &WriteOptions,
         (origin, part, warnings): (Origin, Part, &[String]),
     ) -> Result<Written, Status> {
-        self.check_namespace(resource, namespace, object.name())?;
+        self.check_namespace(resource, namespace, &object)?;
         let shares = object.labels().is_empty() && object.pointer("/spec/template/metadata/labels").is_some_and(Value::is_object);
         strategy::fill_in(self, resource, &mut object);
         options.guard.check(&object, None)?;
@@ -121,7 +121,7 @@ impl Registry {
     }
 
     /// New objects need an existing namespace that is not being deleted.
-    fn check_namespace(&self, resource: &Resource, namespace: &str, name: &str) -> Result<(), Status> {
+    fn check_namespace(&self, resource: &Resource, namespace: &str, object: &Object) -> Result<(), Status> {
         if !resource.namespaced {
             return Ok(());
         }
@@ -137,7 +137,7 @@ impl Registry {
                     message: format!("namespace {namespace} is being terminated"),
                     field: "metadata.namespace".into(),
                 };
-                Err(Status::forbidden(&resource.group, &resource.resource, name, &why).with_causes(vec![cause]))
+                Err(admission::forbidden(resource, object, &why).with_causes(vec![cause]))
             }
             Some(_) => Ok(()),
         }
