@@ -100,9 +100,8 @@ impl Versions for Served<'_> {
 }
 
 /// Kinds whose status endpoint leaves all of `metadata` alone, by group and resource.
-const STATUS_WITHOUT_METADATA: [(&str, &str); 12] = [
+const STATUS_WITHOUT_METADATA: [(&str, &str); 11] = [
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
-    ("apiextensions.k8s.io", "customresourcedefinitions"),
     ("apiregistration.k8s.io", "apiservices"),
     ("flowcontrol.apiserver.k8s.io", "flowschemas"),
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
