@@ -2,6 +2,8 @@
 //!
 //! Main function: [`check`]. On updates, what is wrong but unchanged is let pass (`old` is the value's earlier state).
 
+mod allowed;
+
 use super::problem::Problem;
 use super::{Additional, Bound, Node, formats, gofmt};
 use serde_json::Value;
@@ -116,7 +118,7 @@ fn inner(node: &Node, value: &Value, old: Option<&Value>, path: &str, depth: usi
         out.merge(part);
         out.matches += 1;
     };
-    if !node.kind.is_empty() || node.int_or_string || !node.checked_format().is_empty() {
+    if !types(node).is_empty() || !node.checked_format().is_empty() {
         step(of_type(node, value, path));
     }
     step(combined(node, value, old, path, depth));
@@ -140,7 +142,7 @@ fn inner(node: &Node, value: &Value, old: Option<&Value>, path: &str, depth: usi
 }
 
 fn types(node: &Node) -> Vec<&str> {
-    match (node.int_or_string, node.kind.as_str()) {
+    match (node.int_or_string && !node.of_defaults, node.kind.as_str()) {
         (true, _) => vec!["integer", "string"],
         (false, "") => Vec::new(),
         (false, kind) => vec![kind],
@@ -207,8 +209,7 @@ fn of_type(node: &Node, value: &Value, path: &str) -> Outcome {
 
 fn one_of_enum(node: &Node, value: &Value, path: &str) -> Outcome {
     let mut out = Outcome::default();
-    let same = |allowed: &Value| allowed == value || (allowed.is_number() && value.is_number() && allowed.as_f64() == value.as_f64());
-    if !node.enum_values.is_empty() && (value.is_null() || !node.enum_values.iter().any(same)) {
+    if !node.enum_values.is_empty() && (value.is_null() || !node.enum_values.iter().any(|one| allowed::is(value, one))) {
         let allowed = node.enum_values.iter().map(|v| v.as_str().map_or_else(|| gofmt::json(v), str::to_owned)).collect();
         let message = format!("{path} in body should be one of {}", gofmt::json(&node.enum_values.clone().into()));
         out.add(Kind::Enum(gofmt::bad_value(value), allowed), path, message);
