@@ -41,9 +41,18 @@ pub enum Kind {
     /// Elements, and whether each is optional (`[?a]`).
     List(Vec<(Expr, bool)>),
     Map(Vec<(Expr, Expr, bool)>),
-    /// `name{field: value}`, with the place of each colon.
-    Struct(String, Vec<(String, usize, Expr)>),
+    /// `name{field: value}`
+    Struct(String, Vec<Field>),
     Fold(Box<Fold>),
+}
+
+/// `field: value`, or `?field: value`, where `at` is the place of the colon.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    pub name: String,
+    pub at: usize,
+    pub value: Expr,
+    pub optional: bool,
 }
 
 /// What macros such as `all` become: a loop with an accumulator.
@@ -113,7 +122,7 @@ impl Expr {
                 k.visit(see);
                 v.visit(see);
             }),
-            Kind::Struct(_, fields) => fields.iter().for_each(|(_, _, v)| v.visit(see)),
+            Kind::Struct(_, fields) => fields.iter().for_each(|field| field.value.visit(see)),
             Kind::Fold(fold) => {
                 for part in [&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result] {
                     part.visit(see);

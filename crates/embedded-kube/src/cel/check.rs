@@ -1,6 +1,6 @@
 //! Finds the types of an expression, and what does not fit. Main function: [`check`].
 
-use super::ast::{Expr, Fold, Kind, Literal};
+use super::ast::{Expr, Field, Fold, Kind, Literal};
 use super::functions::{self, Overload};
 use super::lexer::Issue;
 use super::types::{Mapping, Type};
@@ -123,16 +123,16 @@ impl Checker<'_> {
                     self.issue(at, message);
                     return Type::Error;
                 };
-                for (field, at, value) in fields {
-                    let ty = self.expr(value);
-                    match object.fields.get(field) {
+                for Field { name, at, value, optional } in fields {
+                    let ty = self.element(value, *optional);
+                    match object.fields.get(name) {
                         Some(wanted) if !self.mapping.assign(wanted, &ty) => {
                             let ty = self.mapping.apply(&ty, true);
-                            self.issue(*at, format!("expected type of field '{field}' is '{wanted}' but provided type is '{ty}'"));
+                            self.issue(*at, format!("expected type of field '{name}' is '{wanted}' but provided type is '{ty}'"));
                         }
                         None if !object.open => {
                             let ty = self.mapping.apply(&ty, true);
-                            self.issue(*at, format!("expected type of field '{field}' is '' but provided type is '{ty}'"));
+                            self.issue(*at, format!("expected type of field '{name}' is '' but provided type is '{ty}'"));
                         }
                         _ => {}
                     }

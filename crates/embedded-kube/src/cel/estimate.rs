@@ -233,7 +233,7 @@ impl<'n> Walker<'_, 'n> {
                 plain(cost, Some((entries.len() as u64, entries.len() as u64)), Sort::Map)
             }
             Kind::Struct(_, fields) => {
-                let cost = fields.iter().map(|(_, _, v)| self.expr(v).cost).fold(40u64, u64::saturating_add);
+                let cost = fields.iter().map(|field| self.expr(&field.value).cost).fold(40u64, u64::saturating_add);
                 plain(cost, None, Sort::Map)
             }
             Kind::Fold(fold) => self.fold(fold),

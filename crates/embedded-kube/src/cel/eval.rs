@@ -119,9 +119,13 @@ impl<'a> Evaluator<'a> {
             }
             Kind::Struct(name, fields) => {
                 let mut map = Map::new();
-                for (field, _, value) in fields {
-                    let value = self.eval(value)?;
-                    map.insert(Key::String(field.as_str().into()), value);
+                for field in fields {
+                    let value = match (self.eval(&field.value)?, field.optional) {
+                        (Value::Optional(None), true) => continue,
+                        (Value::Optional(Some(inner)), true) => *inner,
+                        (value, _) => value,
+                    };
+                    map.insert(Key::String(field.name.as_str().into()), value);
                 }
                 self.spend(40)?;
                 Ok(Value::opaque(Opaque::Made(name.clone(), map)))

@@ -16,6 +16,8 @@ pub enum Kind {
     Ident(String),
     Literal(Literal),
     Op(&'static str),
+    /// A name in backticks, which no server has switched on.
+    Escaped,
     End,
 }
 
@@ -92,6 +94,12 @@ impl Lexer<'_> {
                 _ => Kind::Ident(word),
             });
         }
+        if c == '`'
+            && let Some(width) = self.escaped_name()
+        {
+            self.at += width;
+            return Some(Kind::Escaped);
+        }
         if c.is_ascii_digit() || (c == '.' && self.peek(1).is_ascii_digit()) {
             return Some(self.number());
         }
@@ -106,6 +114,13 @@ impl Lexer<'_> {
         self.issues.push(Issue { at: self.at, message: format!("Syntax error: token recognition error at: '{text}'") });
         self.at += 1 + usize::from(half);
         None
+    }
+
+    /// How long a name in backticks is, with these.
+    fn escaped_name(&self) -> Option<usize> {
+        let inner = self.chars[self.at + 1..].iter();
+        let letters = inner.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/' | ' ')).count();
+        (letters > 0 && self.peek(letters + 1) == '`').then_some(letters + 2)
     }
 
     /// How many letters stand before the quote, with what they say: (letters, raw, bytes).
@@ -195,7 +210,7 @@ impl Lexer<'_> {
 
     fn number(&mut self) -> Kind {
         let start = self.at;
-        if self.peek(0) == '0' && matches!(self.peek(1), 'x' | 'X') {
+        if self.peek(0) == '0' && matches!(self.peek(1), 'x' | 'X') && self.peek(2).is_ascii_hexdigit() {
             self.at += 2;
             let digits = self.run(|c| c.is_ascii_hexdigit());
             return self.whole(u64::from_str_radix(&digits, 16).ok(), start);

@@ -1,6 +1,6 @@
 //! Reads expressions. Main function: [`parse`]. Macros are in [`super::macros`].
 
-use super::ast::{Expr, Kind, Literal};
+use super::ast::{Expr, Field, Kind, Literal};
 use super::lexer::{self, Issue, Token};
 use super::macros;
 
@@ -28,8 +28,28 @@ pub const RESERVED: &[&str] = &[
     "void",
     "while",
 ];
-const OPERAND: &str =
-    "expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+/// What may begin an operand, in the order of the grammar; marked are those that only may stand where something ends or is optional.
+const OPERAND: [(&str, bool); 19] = [
+    ("'['", false),
+    ("']'", true),
+    ("'{'", false),
+    ("'}'", true),
+    ("'('", false),
+    ("')'", true),
+    ("'.'", false),
+    ("','", true),
+    ("'-'", false),
+    ("'!'", false),
+    ("'?'", true),
+    ("'true'", false),
+    ("'false'", false),
+    ("'null'", false),
+    ("NUM_FLOAT", false),
+    ("NUM_INT", false),
+    ("NUM_UINT", false),
+    ("STRING", false),
+    ("BYTES, IDENTIFIER", false),
+];
 
 struct Parser {
     tokens: Vec<Token>,
@@ -64,6 +84,7 @@ pub fn parse(source: &[char]) -> Result<Expr, Vec<Issue>> {
             return Ok(expr);
         }
     }
+    parser.issues.sort_by_key(|issue| issue.at);
     Err(parser.issues)
 }
 
@@ -79,6 +100,10 @@ const LEVELS: &[&[(&str, &str)]] = &[
 impl Parser {
     fn peek(&self) -> &Token {
         &self.tokens[self.at.min(self.tokens.len() - 1)]
+    }
+
+    fn at_end(&self) -> bool {
+        self.peek().kind == lexer::Kind::End
     }
 
     fn is(&self, op: &str) -> bool {
@@ -100,11 +125,21 @@ impl Parser {
         Err(Stop)
     }
 
+    /// An operand, or one of `others`.
+    fn expected_operand<T>(&mut self, others: &[&str]) -> Parsed<T> {
+        let words: Vec<&str> = OPERAND.iter().filter(|(word, marked)| !marked || others.contains(word)).map(|(word, _)| *word).collect();
+        self.expected_one(&format!("expecting {{{}}}", words.join(", ")), true)
+    }
+
     fn expected<T>(&mut self, what: &str) -> Parsed<T> {
+        self.expected_one(what, false)
+    }
+
+    fn expected_one<T>(&mut self, what: &str, operand: bool) -> Parsed<T> {
         let token = self.peek().clone();
         let begins = |t: &Token| match t.kind {
             lexer::Kind::Op(op) => matches!(op, "[" | "{" | "(" | "." | "-" | "!"),
-            lexer::Kind::End => false,
+            lexer::Kind::End | lexer::Kind::Escaped => false,
             _ => true,
         };
         let before = self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map(|t| t.kind.clone());
@@ -113,7 +148,7 @@ impl Parser {
             // A number could follow as well.
             self.issues.push(Issue { at: token.at, message: "Syntax error: no viable alternative at input '-'".into() });
         }
-        let extra = what == OPERAND && (alone || self.tokens.get(self.at + 1).is_some_and(begins));
+        let extra = operand && (alone || self.tokens.get(self.at + 1).is_some_and(begins));
         let word = if extra { "extraneous" } else { "mismatched" };
         self.fail(token.at, format!("Syntax error: {word} input '{}' {what}", token.text))
     }
@@ -121,7 +156,7 @@ impl Parser {
     /// What is wrong where an operand should be. Reading goes on after a token too many, and with an operator as if there were one.
     fn no_operand(&mut self) -> Parsed {
         let token = self.peek().clone();
-        let stop = self.expected(OPERAND);
+        let stop = self.expected_operand(&[]);
         let extra = self.issues.last().is_some_and(|issue| issue.message.starts_with("Syntax error: extraneous"));
         match token.kind {
             lexer::Kind::Op(_) if extra => {
@@ -136,7 +171,8 @@ impl Parser {
     fn need(&mut self, op: &str) -> Parsed<usize> {
         match self.take(op) {
             Some(at) => Ok(at),
-            None if self.peek().kind == lexer::Kind::End => {
+            // Nothing is guessed after which the text could not end.
+            None if self.at_end() && op != ":" => {
                 let at = self.peek().at;
                 self.fail(at, format!("Syntax error: missing '{op}' at '<EOF>'"))
             }
@@ -231,6 +267,9 @@ impl Parser {
                 }
             } else if let Some(at) = self.take("[") {
                 let optional = self.take("?").is_some();
+                if !optional && self.at_end() {
+                    return self.expected_operand(&["'?'"]);
+                }
                 let index = self.expr()?;
                 self.need("]")?;
                 expr = Expr::call(at, if optional { "_[?_]" } else { "_[_]" }, vec![expr, index]);
@@ -247,10 +286,19 @@ impl Parser {
     fn fields(&mut self, open: usize, name: String) -> Parsed {
         let mut fields = Vec::new();
         while !self.is("}") {
-            let field = self.identifier()?;
+            let optional = self.take("?").is_some();
+            if self.at_end() {
+                let others = if optional { "" } else { "'}', ',', '?', " };
+                return self.expected(&format!("expecting {{{others}IDENTIFIER, ESC_IDENTIFIER}}"));
+            }
+            let name = self.identifier()?;
             let at = self.need(":")?;
-            fields.push((field, at, self.expr()?));
-            if self.take(",").is_none() && !self.is("}") {
+            fields.push(Field { name, at, value: self.expr()?, optional });
+            if self.take(",").is_some() {
+                if self.at_end() {
+                    break;
+                }
+            } else if !self.is("}") {
                 return self.expected("expecting {'}', ','}");
             }
         }
@@ -277,6 +325,7 @@ impl Parser {
         let token = self.peek().clone();
         match token.kind {
             lexer::Kind::Ident(_) | lexer::Kind::Op("in") => self.identifier(),
+            lexer::Kind::Escaped => self.fail(token.at, "unsupported syntax: '`'".into()),
             _ if optional => {
                 let message = format!("Syntax error: mismatched input '{}' expecting {{IDENTIFIER, ESC_IDENTIFIER}}", token.text);
                 self.issues.push(Issue { at: token.at, message });
@@ -293,6 +342,9 @@ impl Parser {
         let mut args = Vec::new();
         if self.take(end).is_some() {
             return Ok(args);
+        }
+        if self.at_end() {
+            return self.expected_operand(&["')'"]);
         }
         loop {
             args.push(self.expr()?);
@@ -372,10 +424,13 @@ impl Parser {
 
     fn list(&mut self, at: usize) -> Parsed {
         let mut items = Vec::new();
+        if self.at_end() {
+            return self.expected_operand(&["']'", "','", "'?'"]);
+        }
         while !self.is("]") {
             let optional = self.take("?").is_some();
             items.push((self.expr()?, optional));
-            if self.take(",").is_none() {
+            if self.take(",").is_none() || self.at_end() {
                 break;
             }
         }
@@ -385,12 +440,15 @@ impl Parser {
 
     fn map(&mut self, at: usize) -> Parsed {
         let mut entries = Vec::new();
+        if self.at_end() {
+            return self.expected_operand(&["'}'", "','", "'?'"]);
+        }
         while !self.is("}") {
             let optional = self.take("?").is_some();
             let key = self.expr()?;
             self.need(":")?;
             entries.push((key, self.expr()?, optional));
-            if self.take(",").is_none() {
+            if self.take(",").is_none() || self.at_end() {
                 break;
             }
         }
