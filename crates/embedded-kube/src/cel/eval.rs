@@ -340,7 +340,7 @@ fn select(value: Value, field: &str, optional: bool, test: bool) -> Evaluated {
             _ => None,
         },
         _ if test => return failed("no such overload"),
-        _ => return failed(format!("no such overload: {}.{field}", value.type_name())),
+        _ => return failed(format!("no such key: {field}")),
     };
     match (found, test, optional || was_optional) {
         (found, true, _) => Ok(Value::Bool(found.is_some())),

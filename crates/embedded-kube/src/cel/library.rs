@@ -235,7 +235,8 @@ fn is_zero(value: &Value) -> bool {
 
 fn convert(to: &str, value: &Value) -> Evaluated {
     let range = |what: &str| failed(format!("{what} overflow"));
-    let cannot = || failed(format!("type conversion error from '{}' to '{to}'", value.type_name()));
+    let unread = |to: &str| failed(format!("type conversion error from '{}' to '{to}'", value.type_name()));
+    let no_overload = || failed(format!("{NO_OVERLOAD}: {to}({})", value.type_name()));
     match (to, value) {
         ("bool", Value::Bool(_))
         | ("bytes", Value::Bytes(_))
@@ -247,19 +248,19 @@ fn convert(to: &str, value: &Value) -> Evaluated {
         ("string", _) => match (value.text(), value) {
             (Some(text), _) => Ok(text.into()),
             (None, Value::Bytes(_)) => failed("invalid UTF-8 in bytes, cannot convert to string"),
-            _ => cannot(),
+            _ => no_overload(),
         },
         ("bool", Value::String(s)) => match &**s {
             "true" | "True" | "TRUE" | "t" | "1" => Ok(Value::Bool(true)),
             "false" | "False" | "FALSE" | "f" | "0" => Ok(Value::Bool(false)),
-            _ => failed(format!("strconv.ParseBool: parsing \"{s}\": invalid syntax")),
+            _ => unread(to),
         },
         ("bytes", Value::String(s)) => Ok(Value::Bytes(s.as_bytes().into())),
         ("double", Value::Int(n)) => Ok(Value::Double(*n as f64)),
         ("double", Value::Uint(n)) => Ok(Value::Double(*n as f64)),
         ("double", Value::String(s)) => match s.parse() {
             Ok(f) => Ok(Value::Double(f)),
-            Err(_) => failed(format!("strconv.ParseFloat: parsing \"{s}\": invalid syntax")),
+            Err(_) => unread(to),
         },
         ("int", Value::Uint(n)) => i64::try_from(*n).map_or_else(|_| range("integer"), |n| Ok(Value::Int(n))),
         ("int", Value::Double(f)) if f.abs() < 9.223_372_036_854_775e18 => Ok(Value::Int(*f as i64)),
@@ -268,19 +269,19 @@ fn convert(to: &str, value: &Value) -> Evaluated {
         ("int", Value::Timestamp(t)) => Ok(Value::Int(t.as_second())),
         ("int", Value::String(s)) => match s.parse() {
             Ok(n) => Ok(Value::Int(n)),
-            Err(_) => failed(format!("strconv.ParseInt: parsing \"{s}\": invalid syntax")),
+            Err(_) => unread(to),
         },
         ("uint", Value::Int(n)) => u64::try_from(*n).map_or_else(|_| range("unsigned integer"), |n| Ok(Value::Uint(n))),
         ("uint", Value::Double(f)) if (0.0..1.844_674_407_370_955e19).contains(f) => Ok(Value::Uint(*f as u64)),
         ("uint", Value::Double(_)) => range("unsigned integer"),
         ("uint", Value::String(s)) => match s.parse() {
             Ok(n) => Ok(Value::Uint(n)),
-            Err(_) => failed(format!("strconv.ParseUint: parsing \"{s}\": invalid syntax")),
+            Err(_) => unread(to),
         },
         ("duration", Value::Int(n)) => Ok(Value::Duration(*n)),
         ("duration", Value::String(s)) => match time::parse_duration(s) {
             Some(n) => Ok(Value::Duration(n)),
-            None => failed(format!("time: invalid duration \"{s}\"")),
+            None => unread("google.protobuf.Duration"),
         },
         ("timestamp", Value::Int(n)) => match jiff::Timestamp::from_second(*n) {
             Ok(t) => Ok(Value::Timestamp(t)),
@@ -288,8 +289,8 @@ fn convert(to: &str, value: &Value) -> Evaluated {
         },
         ("timestamp", Value::String(s)) => match time::parse_timestamp(s) {
             Some(t) => Ok(Value::Timestamp(t)),
-            None => failed(format!("parsing time \"{s}\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"{s}\" as \"2006\"")),
+            None => unread("google.protobuf.Timestamp"),
         },
-        _ => failed(NO_OVERLOAD),
+        _ => no_overload(),
     }
 }
