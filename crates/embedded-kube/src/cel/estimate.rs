@@ -90,6 +90,8 @@ enum Sort {
     Text,
     List,
     Map,
+    /// An address, an amount or the like, which is compared at once.
+    Opaque,
     Other,
 }
 
@@ -325,6 +327,7 @@ fn own<'n>(function: &str, values: &[Estimate<'n>]) -> Estimate<'n> {
             let cost = times(size(0).saturating_add(1), 0.1).saturating_mul(times(size(1), 0.25));
             plain(cost, Some((0, size(0))), if function == "find" { Sort::Text } else { Sort::List })
         }
+        "_==_" if !values.is_empty() && values.iter().all(|v| v.sort == Sort::Opaque) => scalar(1),
         "_==_" | "_!=_" => scalar(times(size(0).min(size(1)), 0.1)),
         "_<_" | "_<=_" | "_>_" | "_>=_" if text => scalar(times(size(0).min(size(1)), 0.1)),
         "@in" if values.get(1).is_some_and(|v| v.sort == Sort::List) => scalar(size(1)),
@@ -357,7 +360,9 @@ fn own<'n>(function: &str, values: &[Estimate<'n>]) -> Estimate<'n> {
         "bytes" => plain(tenth(0), Some((0, size(0).saturating_mul(4))), Sort::Text),
         "string" if sort == Sort::Text => plain(tenth(0), Some(range(0)), Sort::Text),
         "string" => plain(1, None, Sort::Text),
-        "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver" | "isSemver" => plain(tenth(0), None, Sort::Other),
+        "ip" if sort == Sort::Opaque => plain(1, None, Sort::Opaque),
+        "cidr" | "ip" | "quantity" | "semver" => plain(tenth(0), None, Sort::Opaque),
+        "isIP" | "isCIDR" | "isQuantity" | "isSemver" => plain(tenth(0), None, Sort::Other),
         "ip.isCanonical" => scalar(times(size(0), 0.2)),
         "validate" => plain(times(tenth(1), 32.0), None, Sort::Other),
         "containsIP" => scalar(4u64.saturating_add(if text { tenth(1) } else { 0 })),

@@ -14,7 +14,13 @@ pub fn check(expr: &Expr, issues: &mut Vec<Issue>) {
             "matches" => all.nth(1),
             _ => return,
         };
-        let Some(Expr { at, kind: Kind::Literal(Literal::String(text)) }) = pick else { return };
+        let Some(Expr { at, kind: Kind::Literal(literal) }) = pick else { return };
+        if let (Literal::Int(seconds), "timestamp") = (literal, function.as_str())
+            && !time::YEARS.contains(seconds)
+        {
+            issues.push(Issue { at: *at, message: "invalid timestamp argument".to_owned() });
+        }
+        let Literal::String(text) = literal else { return };
         let why = match function.as_str() {
             "duration" => time::parse_duration(text).is_none().then(|| "invalid duration argument".to_owned()),
             "timestamp" => time::parse_timestamp(text).is_none().then(|| "invalid timestamp argument".to_owned()),

@@ -8,6 +8,9 @@ pub fn parse_duration(text: &str) -> Option<i64> {
     tiphys_gocompat::duration::parse(text).ok()
 }
 
+/// The seconds of all times that there are: from the year 1 to 9999.
+pub const YEARS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+
 /// RFC 3339.
 pub fn parse_timestamp(text: &str) -> Option<Timestamp> {
     let bytes = text.as_bytes();
