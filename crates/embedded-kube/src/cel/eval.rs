@@ -236,7 +236,7 @@ impl<'a> Evaluator<'a> {
         let items: Vec<(Value, Value)> = match &range {
             Value::List(list) => list.items.iter().enumerate().map(|(i, v)| (Value::Int(i as i64), v.clone())).collect(),
             Value::Map(map) => map.iter().map(|(k, v)| (k.value(), v.clone())).collect(),
-            _ => return failed("no such overload"),
+            other => return failed(format!("got '{}', expected iterable type", other.go_type())),
         };
         let keys_first = fold.second.is_some() || matches!(range, Value::Map(_));
         let depth = self.scopes.len();
@@ -339,8 +339,8 @@ fn select(value: Value, field: &str, optional: bool, test: bool) -> Evaluated {
             Opaque::Made(_, fields) => fields.get(&Key::String(field.into())).cloned(),
             _ => None,
         },
-        _ if test => return failed("no such overload"),
-        _ => return failed(format!("no such key: {field}")),
+        Value::List(_) => return failed("unsupported index type 'string' in list"),
+        _ => None,
     };
     match (found, test, optional || was_optional) {
         (found, true, _) => Ok(Value::Bool(found.is_some())),
@@ -366,7 +366,7 @@ pub fn index(of: &Value, at: &Value, optional: bool) -> Evaluated {
             None => Err(format!("no such key: {}", at.text().unwrap_or_default())),
         },
         Value::List(list) => element(list, at),
-        _ => return failed("no such overload"),
+        _ => Err(format!("no such key: {}", at.text().unwrap_or_default())),
     };
     match found {
         Ok(value) if soft => Ok(Value::some(value)),

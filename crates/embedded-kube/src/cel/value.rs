@@ -127,6 +127,24 @@ impl Value {
         }
     }
 
+    /// The type that holds such a value in the real library.
+    pub fn go_type(&self) -> &'static str {
+        match self {
+            Self::Null => "types.Null",
+            Self::Bool(_) => "types.Bool",
+            Self::Int(_) => "types.Int",
+            Self::Uint(_) => "types.Uint",
+            Self::Double(_) => "types.Double",
+            Self::String(_) => "types.String",
+            Self::Bytes(_) => "types.Bytes",
+            Self::Duration(_) => "types.Duration",
+            Self::Timestamp(_) => "types.Timestamp",
+            Self::Type(_) => "*types.Type",
+            Self::Optional(_) => "*types.Optional",
+            Self::List(_) | Self::Map(_) | Self::Opaque(_) => "ref.Val",
+        }
+    }
+
     fn number(&self) -> Option<Number> {
         Some(match self {
             Self::Int(n) => Number::Whole(i128::from(*n)),
