@@ -378,15 +378,34 @@ impl<'a> LabelParser<'a> {
             other => return Err(error(self.text, format!("found '{}' expected: '('", other.unwrap_or("")))),
         }
         let mut values = Vec::new();
+        match self.peek() {
+            Some(")") => values.push(String::new()),
+            Some(word) if word == "," || is_word(word) => self.values(&mut values)?,
+            other => return self.fail(other, "',', ')' or identifier"),
+        }
+        self.at += 1;
+        Ok(values)
+    }
+
+    /// What stands before the closing mark; what is missing beside a comma is an empty value.
+    fn values(&mut self, values: &mut Vec<String>) -> Result<(), SelectorError> {
         loop {
-            values.push(match self.peek() {
-                Some("," | ")") => String::new(),
-                _ => self.single_value()?,
-            });
             match self.next() {
-                Some(",") => {}
-                Some(")") => return Ok(values),
-                other => return self.fail(other, "',' or ')'"),
+                Some(",") => {
+                    if values.is_empty() || matches!(self.peek(), Some("," | ")")) {
+                        values.push(String::new());
+                    }
+                }
+                Some(word) if is_word(word) => {
+                    values.push(word.to_owned());
+                    if !matches!(self.peek(), Some("," | ")")) {
+                        return self.fail(self.peek(), "',' or ')'");
+                    }
+                }
+                other => return self.fail(other, "',', or identifier"),
+            }
+            if self.peek() == Some(")") {
+                return Ok(());
             }
         }
     }
