@@ -30,32 +30,46 @@ pub async fn read(body: Body) -> Result<Bytes, Status> {
 }
 
 /// The media type without parameters, lower case.
-pub fn media_type(headers: &HeaderMap) -> String {
+fn media_type(headers: &HeaderMap) -> String {
     let value = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     value.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
 }
 
 /// Whether objects may be sent like this.
 pub fn check_media_type(headers: &HeaderMap) -> Result<(), Status> {
-    match media_type(headers).as_str() {
-        ""
-        | "*/*"
-        | "application/json"
-        | "application/yaml"
-        | "text/yaml"
-        | "application/x-yaml"
-        | "application/vnd.kubernetes.protobuf" => Ok(()),
+    match object_type(headers).as_str() {
+        "" | "application/json" | "application/yaml" | "application/vnd.kubernetes.protobuf" => Ok(()),
         _ => Err(Status::unsupported_media_type(ACCEPTED)),
     }
 }
 
+/// The media type of a patch, which is taken as it is written.
+pub fn patch_type(headers: &HeaderMap) -> String {
+    let value = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+    value.split(';').next().unwrap_or("").to_owned()
+}
+
+/// Whether a list of media types has one of these.
+pub fn names_one_of(headers: &HeaderMap, known: &[&str]) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+    value.split(',').any(|clause| known.contains(&clause.split(';').next().unwrap_or("").trim()))
+}
+
+/// The media type of what is read as an object; nothing that is read when its parameters are none.
+fn object_type(headers: &HeaderMap) -> String {
+    let value = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+    let parameters: Vec<&str> = value.split(';').skip(1).map(str::trim).collect();
+    let is_one = |text: &str| text.find('=').is_some_and(|at| at > 0);
+    let ends = parameters.last().is_some_and(|last| last.is_empty());
+    let all = &parameters[..parameters.len() - usize::from(ends)];
+    if all.iter().all(|text| is_one(text)) { media_type(headers) } else { value.to_owned() }
+}
+
 /// A document and the keys that appear twice in it, as findings.
 pub fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
-    match media_type(headers).as_str() {
-        "" | "application/json" | "*/*" => parse_json(bytes),
-        "application/yaml" | "text/yaml" | "application/x-yaml" => {
-            yaml(bytes).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))
-        }
+    match object_type(headers).as_str() {
+        "" | "application/json" => parse_json(bytes),
+        "application/yaml" => yaml(bytes).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}"))),
         "application/vnd.kubernetes.protobuf" => {
             let value = gotypes::decode(bytes).map_err(|e| Status::bad_request(format!("cannot read the protobuf body: {e}")))?;
             Ok((value, Vec::new()))
@@ -231,9 +245,9 @@ type Found = (Map<String, Value>, Vec<String>);
 /// A body that says what it is; the inner error is why it cannot be read.
 pub fn read_typed(of: Option<&'static Struct>, headers: &HeaderMap, bytes: &[u8]) -> Result<Result<Found, String>, Status> {
     let no_kind = |error: String| format!("couldn't get version/kind; json parse error: {error}");
-    let read = match media_type(headers).as_str() {
-        "" | "application/json" | "*/*" => json_of(bytes, of).map_err(no_kind),
-        "application/yaml" | "text/yaml" | "application/x-yaml" => yaml(bytes),
+    let read = match object_type(headers).as_str() {
+        "" | "application/json" => json_of(bytes, of).map_err(no_kind),
+        "application/yaml" => yaml(bytes),
         _ => Ok(parse(headers, bytes)?),
     };
     Ok(read.and_then(|(value, findings)| match value {

@@ -11,6 +11,8 @@ pub const JSON: &str = "application/json-patch+json";
 pub const MERGE: &str = "application/merge-patch+json";
 pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub const APPLY: &str = "application/apply-patch+yaml";
+/// What a built-in kind takes.
+pub const ALL: [&str; 4] = [JSON, MERGE, STRATEGIC, APPLY];
 
 const NO_PATCH: &str = "Invalid JSON Patch";
 

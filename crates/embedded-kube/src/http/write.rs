@@ -131,7 +131,7 @@ fn patch_problem(call: &Call<'_>) -> Option<Cause> {
     if call.parts.method != http::Method::PATCH {
         return None;
     }
-    let applies = body::media_type(&call.parts.headers) == patch_body::APPLY;
+    let applies = body::patch_type(&call.parts.headers) == patch_body::APPLY;
     if applies && call.query.get("fieldManager").is_none_or(str::is_empty) {
         return Some(Cause::required("fieldManager", "is required for apply patch"));
     }
@@ -141,7 +141,7 @@ fn patch_problem(call: &Call<'_>) -> Option<Cause> {
 
 /// The kind of patch that a request has, if its resource takes it.
 pub fn patch_type(call: &Call<'_>) -> Result<String, Status> {
-    let media = body::media_type(&call.parts.headers);
+    let media = body::patch_type(&call.parts.headers);
     match media.as_str() {
         patch_body::JSON | patch_body::MERGE | patch_body::APPLY => Ok(media),
         patch_body::STRATEGIC if call.resource.custom.is_none() => Ok(media),
@@ -149,6 +149,8 @@ pub fn patch_type(call: &Call<'_>) -> Result<String, Status> {
             let known = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
             Err(Status::unsupported_media_type(known))
         }
+        // The route is chosen by one of several, the patch is not.
+        _ if body::names_one_of(&call.parts.headers, &patch_body::ALL) => Err(Status::unsupported_media_type(&patch_body::ALL.join(", "))),
         _ => Err(Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").with_causes(Vec::new())),
     }
 }
