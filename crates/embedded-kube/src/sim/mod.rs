@@ -28,7 +28,7 @@ mod tests;
 mod workload;
 
 pub use clock::{Clock, SystemClock, VirtualClock};
-pub use pod::{BEHAVIOUR, Log, log};
+pub use pod::{BEHAVIOUR, Log, container, log};
 pub use registry_store::RegistryStore;
 
 use crate::quiet::Asked;

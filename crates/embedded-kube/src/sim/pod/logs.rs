@@ -20,7 +20,7 @@ pub struct Log {
 /// What the container has said until `now`; with `previous`, what it had said before it was restarted. The error is the text that a
 /// real server answers.
 pub fn log(pod: &Object, container: &str, previous: bool, now: Timestamp) -> Result<Log, String> {
-    let found = find(pod, container)?;
+    let found = self::container(pod, container)?;
     let name = text(found, "name");
     if pod.str_at("/spec/nodeName").is_empty() {
         return Ok(Log { lines: Vec::new(), ended: pod.deletion_timestamp().is_some() });
@@ -49,7 +49,7 @@ pub fn log(pod: &Object, container: &str, previous: bool, now: Timestamp) -> Res
 }
 
 /// The container of a name, or the only one.
-fn find<'a>(pod: &'a Object, name: &str) -> Result<&'a Value, String> {
+pub fn container<'a>(pod: &'a Object, name: &str) -> Result<&'a Value, String> {
     let of = |list: &str| pod.pointer("/spec").and_then(|s| s.get(list)).and_then(Value::as_array).into_iter().flatten();
     if !name.is_empty() {
         let mut all = of("containers").chain(of("initContainers")).chain(of("ephemeralContainers"));

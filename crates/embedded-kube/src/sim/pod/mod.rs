@@ -11,7 +11,7 @@ mod status;
 
 pub use evict::{collect, due as leaves_at, evict};
 pub use life::{BEHAVIOUR, Behaviour, Stage, behaviour, entered, stage};
-pub use logs::{Log, log};
+pub use logs::{Log, container, log};
 pub use schedule::{NodeLoad, Verdict, refusal, schedule};
 pub use status::qos_class;
 
