@@ -60,7 +60,7 @@ pub async fn answer(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     object.0.insert("status".into(), status);
     let answer = match form {
         Form::Metadata => negotiate::in_version(negotiate::is_beta(&call.parts.headers), object::metadata_only(&call.resource, &object)),
-        Form::MetadataList => return Err(negotiate::wrong_number(&call.resource, false)),
+        Form::MetadataList => return Err(negotiate::wrong_number(&call.resource, false).warned(&warnings)),
         _ => object.into_value(),
     };
     let mut response = with_warnings(json_response(&answer), &warnings);

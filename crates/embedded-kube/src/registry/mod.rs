@@ -28,6 +28,7 @@ use crate::catalog::{Catalog, Resource};
 use crate::status::Status;
 use crate::store::{Store, StoreError};
 use crate::strategy::admission::{self, Hooks};
+use crate::strategy::validate::formats;
 use commit::Committer;
 use jiff::Timestamp;
 use state::State;
@@ -165,7 +166,10 @@ impl Registry {
 
     pub fn get_stored(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Stored>, Status> {
         let found = self.read().get(&resource.table, namespace, name).cloned();
-        found.ok_or_else(|| Status::not_found(&resource.group, &resource.resource, name))
+        found.ok_or_else(|| match &formats::path_segment(name)[..] {
+            [] => Status::not_found(&resource.group, &resource.resource, name),
+            problems => Status::bad_request(format!("Name parameter invalid: {name:?}: {}", problems.join(";"))),
+        })
     }
 
     /// The objects of a namespace (`None`: of all namespaces).
