@@ -84,12 +84,16 @@ pub fn objects(resource: &Resource, meta: &Value, items: &[Arc<Stored>]) -> Resp
 pub fn page(call: &Call<'_>, filter: &Filter) -> Result<Page, Status> {
     let namespace = call.target.namespace.as_deref();
     let wanted = Wanted::of(call)?;
-    let (revision, all) = match (filter.name(), namespace) {
-        (Some(name), Some(_)) => (call.registry().revision(), one(call, name)),
-        (Some(name), None) if !call.resource.namespaced => (call.registry().revision(), one(call, name)),
+    // Of one object there is nothing to go on with, so that only who says so sees it as it was.
+    let as_it_was = call.query.get("resourceVersionMatch") == Some("Exact");
+    let named = filter.name().filter(|_| namespace.is_some() || !call.resource.namespaced);
+    let (revision, all) = match named {
+        Some(name) if !as_it_was => (call.registry().revision(), one(call, name)),
         _ => match wanted.revision {
             Some(revision) => {
-                (revision, call.registry().list_stored_at(&call.resource, namespace, revision).map_err(|_| wanted.too_old())?)
+                let mut all = call.registry().list_stored_at(&call.resource, namespace, revision).map_err(|_| wanted.too_old())?;
+                all.retain(|stored| named.is_none_or(|name| stored.meta.name == name));
+                (revision, all)
             }
             None => call.registry().list_stored(&call.resource, namespace),
         },
