@@ -1,6 +1,7 @@
 //! `componentstatuses`: the parts of a control plane that old tools look at. They are told, not kept.
 
 use super::negotiate::{self, Form};
+use super::selectors::Filter;
 use super::{Call, json_response, list, object, table};
 use crate::registry::Stored;
 use crate::status::Status;
@@ -22,15 +23,17 @@ fn one(name: &str) -> Option<Arc<Stored>> {
 
 pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let found = NAMES.contains(&call.name()).then(|| one(call.name())).flatten();
-    let found = found.ok_or_else(|| Status::not_found("", "componentstatuses", call.name()))?;
+    let found = found.ok_or_else(|| Status::not_found("", "componentstatus", call.name()))?;
     object::respond(call, &found, StatusCode::OK)
 }
 
 pub fn all(call: &Call<'_>) -> Result<Response<Body>, Status> {
-    let items: Vec<Arc<Stored>> = NAMES.iter().filter_map(|n| one(n)).collect();
+    let filter = Filter::from_query(&call.query, &call.resource, &call.query.list_problems())?;
+    let items: Vec<Arc<Stored>> = NAMES.iter().filter_map(|n| one(n)).filter(|one| filter.matches(one)).collect();
     Ok(match negotiate::form(&call.parts.headers)? {
         Form::Object | Form::GroupDiscovery => list::objects(&call.resource, &json!({}), &items),
-        Form::Metadata | Form::MetadataList => {
+        Form::Metadata => return Err(negotiate::wrong_number(&call.resource, true)),
+        Form::MetadataList => {
             let items: Vec<Value> = items.iter().map(|s| object::metadata_only(&call.resource, &s.object())).collect();
             json_response(&json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "items": items}))
         }

@@ -102,6 +102,14 @@ impl Call<'_> {
         self.parts.extensions.get::<Caller>().map_or_else(|| Arc::new(UserInfo::admin()), |c| c.0.clone())
     }
 
+    /// The form of the answer.
+    pub fn form(&self) -> Result<negotiate::Form, Status> {
+        match negotiate::has_table(&self.resource, self.target.subresource.as_deref()) {
+            true => negotiate::form(&self.parts.headers),
+            false => negotiate::form_but_table(&self.parts.headers),
+        }
+    }
+
     /// What the caller's rights have to say about a write.
     pub fn guard(&self) -> Guard {
         match self.parts.extensions.get::<Caller>() {
@@ -137,7 +145,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Re
 async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Response<Body>, Status> {
     let query = Query::parse(parts.uri.query().unwrap_or(""));
     let route = route::parse(parts.uri.path());
-    if !is_long_running(&route, parts, &query) {
+    if !matches!(&route, Route::Resource(target) if lasts(target, &parts.method, &query)) {
         query.check_timeout()?;
     }
     let route = match route {
@@ -145,6 +153,7 @@ async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Res
         Route::Incomplete => return Ok(special::incomplete(&parts.uri)),
         route => route,
     };
+    query.check_timeout()?;
     if parts.method != Method::GET && looks_at_methods(shared, &route) {
         return Err(match route {
             Route::Resources(group, version) if !shared.registry.catalog().has_version(&group, &version) => Status::not_served(),
@@ -174,13 +183,11 @@ async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Res
     }
 }
 
-/// Whether nobody asks how long a request may take.
-fn is_long_running(route: &Route, parts: &Parts, query: &Query) -> bool {
-    let Route::Resource(target) = route else { return false };
-    match target.subresource.as_deref() {
-        Some(part) => matches!(part, "attach" | "exec" | "log" | "portforward" | "proxy"),
-        None => parts.method == Method::GET && (target.watched || (target.name.is_none() && query.flag("watch"))),
-    }
+/// Whether a request takes as long as it wants.
+fn lasts(target: &Target, method: &Method, query: &Query) -> bool {
+    let watches = target.name.is_none() && matches!(*method, Method::GET | Method::HEAD) && query.flag("watch");
+    let connects = matches!(target.subresource.as_deref(), Some("attach" | "exec" | "proxy" | "log" | "portforward"));
+    target.watched || watches || connects
 }
 
 /// Whether what is no resource is there for one method only; most of it answers whatever it is asked.
@@ -212,14 +219,16 @@ async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, mut target:
         return Err(unknown());
     }
     if outside && parts.method == Method::POST && !target.watched {
-        return Err(if resource.custom.is_some() { unknown() } else { Status::not_allowed() });
+        let listed = resource.custom.is_none() && resource.verbs != ["create"];
+        return Err(if listed { Status::not_allowed() } else { unknown() });
     }
     let call = Call { shared, parts, query, resource, namespace, target };
     let answer = answer(&call, body).await;
+    let routed = !outside || matches!(verb(&call), "list" | "watch");
     let below = call.target.subresource.as_deref();
     let served = below.is_some_and(|name| call.resource.subresource(name).is_some())
-        || (below.is_none() && call.resource.allows(verb(&call)))
-        || call.resource.custom.is_some();
+        || (below.is_none() && routed && (call.resource.allows(verb(&call)) || lists(&call)))
+        || (routed && call.resource.custom.is_some());
     // What is refused before its handler is known is not answered by who would warn.
     let handled = !answer.as_ref().is_err_and(|status| status.message.starts_with("406: ") || status.message.starts_with("415: "));
     Ok(match deprecation(&call.resource).filter(|_| served && handled) {
@@ -230,7 +239,7 @@ async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, mut target:
 
 async fn answer(call: &Call<'_>, body: Body) -> Result<Response<Body>, Status> {
     if call.target.watched {
-        return old_watch(call);
+        return watch::in_path(call);
     }
     // Nothing but the collection is there of what can only be created.
     if call.resource.verbs == ["create"] && verb(call) != "create" {
@@ -270,24 +279,8 @@ fn check_media(call: &Call<'_>, collection: bool) -> Result<(), Status> {
     if call.parts.method == Method::PATCH {
         write::patch_type(call)?;
     }
-    negotiate::check(&call.parts.headers, &call.resource, collection)
-}
-
-/// A watch whose path says so. Custom kinds do not look at the method.
-fn old_watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
-    let custom = call.resource.custom.is_some();
-    match call.target.subresource.as_deref() {
-        Some(name) if custom && call.resource.subresource(name).is_some() => {
-            return Err(Status::method_not_allowed(&call.resource.group, &call.resource.resource, "watch"));
-        }
-        Some(_) if custom => return Err(Status::not_found(&call.resource.group, &call.resource.resource, call.name())),
-        Some(_) => return Err(Status::not_served()),
-        None if !call.resource.allows("watch") => return Err(Status::not_served()),
-        None if !custom && call.parts.method != Method::GET => return Err(Status::not_allowed()),
-        None => {}
-    }
-    check_media(call, true)?;
-    watch::watch(call)
+    negotiate::check(&call.parts.headers, &call.resource, collection)?;
+    call.form().map(drop)
 }
 
 /// What clients of old kinds are told.
@@ -302,15 +295,22 @@ fn deprecation(resource: &Resource) -> Option<&str> {
     }
 }
 
-/// The handler of custom kinds answers these itself.
+/// The handler of custom kinds answers most of these itself.
 fn no_such_verb(call: &Call<'_>) -> Status {
     let whole = call.resource.namespaced && call.target.namespace.is_none();
     match call.parts.method {
+        // What is listed has a route, and a handler that then finds out.
+        _ if lists(call) => Status::method_not_allowed(&call.resource.group, &call.resource.resource, "watch"),
         _ if call.resource.custom.is_none() => Status::not_allowed(),
         _ if whole => Status::no_such_path(),
         Method::PUT | Method::PATCH => Status::bad_request("name must be provided"),
         _ => Status::method_not_allowed(&call.resource.group, &call.resource.resource, ""),
     }
+}
+
+/// Whether a request goes where lists and watches do, with one or the other.
+fn lists(call: &Call<'_>) -> bool {
+    !call.target.watched && verb(call) == "watch" && call.resource.allows("list")
 }
 
 /// The Kubernetes verb of a request.

@@ -1,6 +1,6 @@
 //! What form of answer the client wants. Main type: [`Form`].
 
-use crate::catalog::Resource;
+use crate::catalog::{CRD_TABLE, Resource};
 use crate::status::Status;
 use http::HeaderMap;
 use http::header::ACCEPT;
@@ -108,6 +108,17 @@ struct Answer {
     /// Of `meta.k8s.io/v1beta1`, which differs in its name only.
     beta: bool,
     yaml: bool,
+}
+
+/// Whether a resource, or a part of its objects, can be shown as a table.
+pub fn has_table(resource: &Resource, subresource: Option<&str>) -> bool {
+    match subresource {
+        Some("approval" | "binding" | "ephemeralcontainers" | "eviction" | "finalize" | "log" | "resize" | "token") => false,
+        Some("status") => {
+            !matches!(resource.table.as_str(), CRD_TABLE | "apiregistration.k8s.io/apiservices" | "resource.k8s.io/resourceclaims")
+        }
+        _ => true,
+    }
 }
 
 /// The form of the first clause of `Accept` that can be answered.

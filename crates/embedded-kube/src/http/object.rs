@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tiphys_apimachinery::{Object, object::map_entry};
 
 pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
-    if matches!(call.query.get("export"), Some("1" | "t" | "T" | "TRUE" | "true" | "True")) {
+    if call.query.flag("export") {
         return Err(Status::bad_request("the export parameter, deprecated since v1.14, is no longer supported"));
     }
     let asked = revision(call.query.get("resourceVersion").unwrap_or("0")).map_err(|status| match call.resource.table.as_str() {
@@ -57,7 +57,7 @@ pub fn respond(call: &Call<'_>, stored: &Arc<Stored>, code: StatusCode) -> Resul
     let served = call.registry().as_served(&call.resource, vec![stored.clone()])?;
     let stored = served.first().unwrap_or(stored);
     let beta = negotiate::is_beta(&call.parts.headers);
-    let mut response = match negotiate::form(&call.parts.headers)? {
+    let mut response = match call.form()? {
         Form::Object | Form::GroupDiscovery => bytes_response(bytes(&call.resource, stored)),
         Form::MetadataList => return Err(negotiate::wrong_number(&call.resource, false)),
         Form::Metadata => json_response(&negotiate::in_version(beta, metadata_only(&call.resource, &stored.object()))),

@@ -98,7 +98,7 @@ pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let read = call.shared.logs.clone();
     let log = read(&pod, &wanted.container, wanted.previous, call.registry().now()).map_err(Status::bad_request)?;
     if pod.str_at("/spec/nodeName").is_empty() {
-        match negotiate::form_but_table(&call.parts.headers)? {
+        match call.form()? {
             Form::Metadata => return Err(Status::new(500, "", "object does not implement the Object interfaces")),
             Form::MetadataList => return Err(negotiate::no_list("rest.LocationStreamer")),
             _ => {}

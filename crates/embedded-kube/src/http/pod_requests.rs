@@ -48,6 +48,7 @@ pub async fn evict(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, St
     }
     meta::check_type(&resource, &mut request)?;
     let mut warnings = strategy::check_fields(&resource, &mut request, &options)?;
+    meta::check_namespace(&resource, &call.namespace, &mut request).map_err(|status| status.warned(&warnings))?;
     let answer = evicted(call, request, &options, &mut warnings).await.map_err(|status| status.warned(&warnings))?;
     Ok(with_warnings(answer, &warnings))
 }
@@ -281,7 +282,9 @@ fn set_condition(object: &mut Object, mut condition: Value) {
 
 /// Places a pod on a node, as a scheduler does. The body is a Binding.
 pub async fn bind(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
-    negotiate::form_but_table(&call.parts.headers)?;
+    if call.resource.is("", "bindings") {
+        negotiate::form_but_table(&call.parts.headers)?;
+    }
     let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
     let (mut binding, findings) = body::read_object("Binding", gotypes::find("core/v1.Binding"), &call.parts.headers, &bytes)?;
@@ -312,7 +315,7 @@ async fn bound(
     }
     let answers = changed(call, subresource, &mut binding, options)?;
     let name = if alone { binding.name().to_owned() } else { call.name().to_owned() };
-    if !binding.name().is_empty() && binding.name() != name {
+    if binding.name() != name {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
     }
     let (kind, node) = (binding.str_at("/target/kind"), binding.str_at("/target/name"));

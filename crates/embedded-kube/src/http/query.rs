@@ -51,10 +51,10 @@ impl Query {
         gotypes::read_int(text).map(Some).map_err(Status::bad_request)
     }
 
-    /// How long a request may take must be a duration.
+    /// How long a client waits is its own affair, but it has to be a duration.
     pub fn check_timeout(&self) -> Result<(), Status> {
-        let timeout = self.get("timeout").map_or(Ok(0), duration::parse);
-        timeout.map(drop).map_err(|why| Status::bad_request(format!("invalid timeout specified in the request URL - {why}")))
+        let wrong = |error| Status::bad_request(format!("invalid timeout specified in the request URL - {error}"));
+        self.get("timeout").map_or(Ok(()), |text| duration::parse(text).map(drop).map_err(wrong))
     }
 
     /// Only `All` is known; what else was said is refused by [`Query::write_problems`].

@@ -138,6 +138,7 @@ pub async fn patch(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, St
     let (patch, findings) = patch_body::read(&media, call.query.validation(), &bytes)?;
     options.findings = findings;
     options.force = call.query.flag("force");
+    options.from_tree = matches!(patch, Patch::Strategic(_));
     let changed = |scale: &Object| {
         let mut new = match &patch {
             Patch::Apply(config) => apply_scale(call.registry(), &call.resource, scale, config, &options)?,

@@ -128,6 +128,10 @@ pub async fn subresource(call: &Call<'_>, incoming: Body) -> Result<Response<Bod
         ("resize", &Method::PATCH) => write::patch(call, incoming, Part::Resize).await,
         ("approval", &Method::PUT) => write::update(call, incoming, Part::Approval).await,
         ("approval", &Method::PATCH) => write::patch(call, incoming, Part::Approval).await,
+        ("status" | "scale", other) if call.resource.custom.is_some() => {
+            let verb = if other == Method::POST { "create" } else { "delete" };
+            Err(Status::method_not_allowed(&call.resource.group, &call.resource.resource, verb))
+        }
         ("status" | "scale" | "finalize" | "log" | "eviction" | "binding" | "ephemeralcontainers" | "resize" | "approval", _) => {
             Err(Status::not_allowed())
         }

@@ -53,6 +53,23 @@ struct Stream {
     over: bool,
 }
 
+/// A watch whose path says so. Custom kinds do not look at the method.
+pub fn in_path(call: &Call<'_>) -> Result<Response<Body>, Status> {
+    let custom = call.resource.custom.is_some();
+    match call.target.subresource.as_deref() {
+        Some(name) if custom && call.resource.subresource(name).is_some() => {
+            return Err(Status::method_not_allowed(&call.resource.group, &call.resource.resource, "watch"));
+        }
+        Some(_) if custom => return Err(Status::not_found(&call.resource.group, &call.resource.resource, call.name())),
+        Some(_) => return Err(Status::not_served()),
+        None if !call.resource.allows("watch") => return Err(Status::not_served()),
+        None if !custom && call.parts.method != http::Method::GET => return Err(Status::not_allowed()),
+        None => {}
+    }
+    super::check_media(call, true)?;
+    watch(call)
+}
+
 pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
     negotiate::check_stream(&call.parts.headers)?;
     let form = negotiate::form(&call.parts.headers)?;
@@ -60,7 +77,7 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let lists = call.target.watched && !call.query.flag("watch");
     let problems = if lists { call.query.list_problems() } else { call.query.watch_problems() };
     let filter = Filter::from_query(&call.query, &call.resource, &problems)?.named(call.target.name.as_deref())?;
-    let initial = wants_initial_events(call)?;
+    let initial = wants_initial_events(call);
     let bookmarks = call.query.flag("allowWatchBookmarks");
     let seconds = call.query.number("timeoutSeconds")?.filter(|s| *s > 0);
     let seconds = seconds.map_or_else(|| rand::rng().random_range(1800..3600), |s| s.unsigned_abs().min(86_400));
@@ -84,13 +101,14 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let followed = state.watch(&call.resource.table, namespace, start);
     drop(state);
     let end = Instant::now() + Duration::from_secs(seconds);
+    if let Some(Err(status)) = after.filter(|_| initial).map(|after| object::check_not_ahead(call.registry(), after)) {
+        return Ok(respond(Stream::refused(printer, &status, end, start)));
+    }
     let (past, changes) = match followed {
         Ok(found) => found,
         Err(too_old) => {
             let status = Status::expired(format!("too old resource version: {start} ({})", too_old.oldest));
-            ready.push_back(line("ERROR", &serde_json::to_vec(&status.to_json()).expect("a JSON tree serialises")));
-            let (_, closed) = mpsc::channel(1);
-            return Ok(respond(Stream { ready, over: true, ..Stream::new(printer, closed, false, end, start) }));
+            return Ok(respond(Stream::refused(printer, &status, end, start)));
         }
     };
     for stored in &existing {
@@ -106,13 +124,11 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
 }
 
 /// Whether the stream begins with what is there now.
-fn wants_initial_events(call: &Call<'_>) -> Result<bool, Status> {
-    if !call.query.has("sendInitialEvents") {
-        return Ok(matches!(call.query.get("resourceVersion"), None | Some("0")));
+fn wants_initial_events(call: &Call<'_>) -> bool {
+    match call.query.has("sendInitialEvents") {
+        true => call.query.flag("sendInitialEvents"),
+        false => matches!(call.query.get("resourceVersion"), None | Some("0")),
     }
-    let asked = call.query.get("resourceVersion").and_then(|v| v.parse().ok()).unwrap_or(0);
-    object::check_not_ahead(call.registry(), asked)?;
-    Ok(call.query.flag("sendInitialEvents"))
 }
 
 fn respond(stream: Stream) -> Response<Body> {
@@ -126,6 +142,13 @@ fn respond(stream: Stream) -> Response<Body> {
 }
 
 impl Stream {
+    /// Nothing but a refusal, of what was understood before it was found to be impossible.
+    fn refused(printer: Printer, status: &Status, end: Instant, start: u64) -> Self {
+        let (_, closed) = mpsc::channel(1);
+        let ready = VecDeque::from([line("ERROR", &serde_json::to_vec(&status.to_json()).expect("a JSON tree serialises"))]);
+        Self { ready, over: true, ..Self::new(printer, closed, false, end, start) }
+    }
+
     fn new(printer: Printer, changes: mpsc::Receiver<Arc<Change>>, bookmarks: bool, end: Instant, last: u64) -> Self {
         let next_bookmark = Instant::now() + BOOKMARK_EVERY;
         let first = if bookmarks { next_bookmark.min(end) } else { end };

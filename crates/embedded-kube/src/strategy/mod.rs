@@ -122,6 +122,9 @@ pub fn read_scale(object: &mut Object, options: &WriteOptions) -> Result<Vec<Str
     }
     *object = Object::from_value(value).map_err(|e| e.to_string())?;
     if let Some(of) = gotypes::of(&gvk) {
+        if options.from_tree {
+            gotypes::cut_numbers(&mut object.0, of);
+        }
         gotypes::normalize(&mut object.0, of)?;
     }
     judge(findings, options)
