@@ -26,7 +26,8 @@ async fn running(router: &axum::Router, name: &str) {
     let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}});
     let (code, answer) = post(router, &format!("{PODS}/{name}/binding"), &binding).await;
     assert_eq!(code, 201, "{answer}");
-    let status = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+    let mut status = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+    [status["status"]["podIP"], status["status"]["podIPs"]] = ["10.1.1.1".into(), json!([{"ip": "10.1.1.1"}])];
     assert_eq!(send(router, "PATCH", &format!("{PODS}/{name}/status"), MERGE, &status).await.0, 200);
 }
 
