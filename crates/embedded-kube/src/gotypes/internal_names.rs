@@ -34,7 +34,12 @@ const NAMES: &[(&str, &str)] = &[
 /// Names that differ in one struct only.
 const OF_STRUCT: &[(&str, &str, &str)] = &[
     ("core/v1.AzureDiskVolumeSource", "diskURI", "DataDiskURI"),
+    ("core/v1.GlusterfsPersistentVolumeSource", "endpoints", "EndpointsName"),
     ("core/v1.GlusterfsVolumeSource", "endpoints", "EndpointsName"),
+    ("core/v1.RBDPersistentVolumeSource", "image", "RBDImage"),
+    ("core/v1.RBDPersistentVolumeSource", "monitors", "CephMonitors"),
+    ("core/v1.RBDPersistentVolumeSource", "pool", "RBDPool"),
+    ("core/v1.RBDPersistentVolumeSource", "user", "RadosUser"),
     ("core/v1.RBDVolumeSource", "image", "RBDImage"),
     ("core/v1.RBDVolumeSource", "monitors", "CephMonitors"),
     ("core/v1.RBDVolumeSource", "pool", "RBDPool"),
