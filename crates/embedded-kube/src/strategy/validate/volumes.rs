@@ -164,9 +164,8 @@ fn claim_key(at: &At<'_>, key: &str, causes: &mut Vec<Cause>) {
 /// A volume inside an attachment, for what has not been moved to CSI.
 pub fn inline_volume(spec: &At<'_>, causes: &mut Vec<Cause>) {
     let refuse = |field: &str| spec.get(field).forbidden("may not be specified in the context of inline volumes");
-    for field in ["claimRef", "capacity"] {
-        causes.extend((!spec.get(field).is_empty()).then(|| refuse(field)));
-    }
+    causes.extend((!spec.get("claimRef").is_null()).then(|| refuse("claimRef")));
+    causes.extend((!spec.get("capacity").is_empty()).then(|| refuse("capacity")));
     if spec.get("csi").is_null() {
         causes.push(spec.get("csi").required("has to be specified in the context of inline volumes"));
     }
@@ -225,6 +224,13 @@ pub fn volume(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
     if attributes.is_changed() && attributes.is_null() {
         causes.push(attributes.forbidden("update from non-nil value to nil is forbidden"));
+    }
+}
+
+fn recycled_root(spec: &At<'_>, causes: &mut Vec<Cause>) {
+    let (root, policy) = (spec.get("hostPath.path"), spec.get("persistentVolumeReclaimPolicy"));
+    if !root.is_empty() && root.text().trim_matches('/').is_empty() && policy.text() == "Recycle" {
+        causes.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
     }
 }
 
