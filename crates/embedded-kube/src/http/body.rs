@@ -181,6 +181,9 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     }
     let limits = yaml::Limits { bytes: MAX_BODY, depth: MAX_DEPTH, ..yaml::Limits::default() };
     let text = yaml::decode_text(bytes, &limits).map_err(|e| go_yaml(&e))?;
+    if let Some(why) = incompatible(&text) {
+        return Err(why);
+    }
     let read = |duplicates| -> Result<Value, yaml::YamlError> {
         let mut documents = yaml::split_documents(&text, &limits)?.peekable();
         // Comments and directives before the first separator are no document.
@@ -215,6 +218,14 @@ fn has_fractions(value: &Value) -> bool {
         Value::Object(map) => map.values().any(has_fractions),
         _ => false,
     }
+}
+
+/// The refusal of a text that says it is of another version of YAML. Lines count from 0, and that one is not told.
+fn incompatible(text: &str) -> Option<String> {
+    let is_other = |line: &str| line.strip_prefix("%YAML").is_some_and(|said| said.split('#').next().unwrap_or("").trim() != "1.1");
+    let line = text.lines().take_while(|line| line.is_empty() || line.starts_with(['#', '%'])).position(is_other)?;
+    let place = if line == 0 { String::new() } else { format!("line {line}: ") };
+    Some(format!("yaml: {place}found incompatible YAML document"))
 }
 
 fn only_comments(text: &str) -> bool {
