@@ -4,8 +4,8 @@ use super::negotiate::{self, Form};
 use super::{Call, body, json_response, object, patch_body, table, with_warnings, write};
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::gotypes;
-use crate::registry::meta::{asked_revision, check_name, check_uid, replaces};
-use crate::registry::{Part, Patch, WriteOptions, Written, apply_scale, patched_scale, track_scale, unreadable};
+use crate::registry::meta::{asked_revision, check_name, check_type, check_uid, replaces};
+use crate::registry::{Part, Patch, WriteOptions, Written, apply_scale, patched_scale, settle_said_type, track_scale, unreadable};
 use crate::status::Status;
 use crate::strategy;
 use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
@@ -98,10 +98,13 @@ fn answer(call: &Call<'_>, object: &Object) -> Result<Response<Body>, Status> {
 }
 
 pub async fn update(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
-    let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
+    let mut options = write::options(call)?;
     let (mut scale, findings) = body::read_object("Scale", gotypes::find("autoscaling/v1.Scale"), &call.parts.headers, &bytes)?;
     options.findings = findings;
+    if call.resource.custom.is_none() {
+        check_type(&call.spoken()?, &mut scale)?;
+    }
     let warnings = strategy::read_scale(&mut scale, &options).map_err(|why| not_a_scale(call, &why.reading))?;
     check_namespace(call, &scale).and_then(|()| check_name(call.name(), &scale)).map_err(|status| status.warned(&warnings))?;
     if call.resource.namespaced {
@@ -133,8 +136,8 @@ fn not_a_scale(call: &Call<'_>, why: &str) -> Status {
 
 pub async fn patch(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let media = write::patch_type(call)?;
-    let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
+    let mut options = write::options(call)?;
     let (patch, findings) = patch_body::read(&media, call.query.validation(), &bytes)?;
     options.findings = findings;
     options.force = call.query.flag("force");
@@ -144,8 +147,12 @@ pub async fn patch(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, St
             Patch::Apply(config) => apply_scale(call.registry(), &call.resource, scale, config, &options)?,
             other => patched_scale(scale, other)?,
         };
+        if call.resource.custom.is_none() {
+            settle_said_type(&call.spoken()?, (&patch, &options), scale, &mut new)?;
+        }
         let result = new.clone();
-        let read = strategy::read_scale(&mut new, &options);
+        let from_tree = matches!(patch, Patch::Apply(_) | Patch::Strategic(_));
+        let read = strategy::read_scale(&mut new, &WriteOptions { from_tree, ..options.clone() });
         let warnings = read.map_err(|why| unreadable(&Gvk::new("autoscaling", "v1", "Scale"), true, &patch, scale, &result, &why))?;
         check_namespace(call, &new).and_then(|()| check_name(call.name(), &new)).map_err(|status| status.warned(&warnings))?;
         if !matches!(patch, Patch::Apply(_)) {

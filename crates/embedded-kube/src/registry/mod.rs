@@ -19,7 +19,7 @@ mod write;
 
 pub(crate) use fields::{apply_scale, track_scale};
 pub use options::{DeleteOptions, Deleted, FieldValidation, Guard, Part, Patch, Propagation, Sender, Spelling, WriteOptions, Written};
-pub(crate) use patches::{TYPE_META, not_an_object, patch_refused, patched_scale, unreadable};
+pub(crate) use patches::{TYPE_META, not_an_object, patch_refused, patched_scale, settle_said_type, unreadable};
 pub use remove::{FOREGROUND, ORPHAN, check_preconditions};
 pub use state::{Change, Event, EventType, TooOld};
 pub use stored::{Meta, Stored};

@@ -57,6 +57,20 @@ pub fn not_an_object(text: String) -> Status {
     refused(text, &format!("couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type {TYPE_META}"))
 }
 
+/// Decides what a patch does that makes what is built in something else, or of no version.
+pub fn settle_said_type(
+    resource: &Resource,
+    (how, options): (&Patch, &WriteOptions),
+    old: &Object,
+    new: &mut Object,
+) -> Result<(), Status> {
+    settle_type(resource, how, old, new)?;
+    match matches!(how, Patch::Json(..) | Patch::Merge(_)) && says_no_version(resource, new) {
+        true => Err(without_version(resource, (old, new), how, options)),
+        false => Ok(()),
+    }
+}
+
 /// Decides what a patch does that makes an object of another kind: strategic patches have no say in it, and of the text that the
 /// others make something else is read.
 pub fn settle_type(resource: &Resource, how: &Patch, old: &Object, result: &mut Object) -> Result<(), Status> {
@@ -90,7 +104,10 @@ pub fn settle_type(resource: &Resource, how: &Patch, old: &Object, result: &mut 
         Patch::Apply(_) => return Ok(()),
         _ if is_text && says_no_version(resource, result) => {
             let (group, kind) = (&resource.group, result.kind());
-            if kind.is_empty() || schema::resources().iter().any(|known| known.group == *group && known.kind == kind) {
+            if kind.is_empty()
+                || kind == resource.kind
+                || schema::resources().iter().any(|known| known.group == *group && known.kind == kind)
+            {
                 return Ok(());
             }
             let scheme = "in scheme \"pkg/runtime/scheme.go:111\"";
@@ -145,7 +162,7 @@ pub fn says_no_version(resource: &Resource, result: &Object) -> bool {
 }
 
 /// The refusal of a patch that takes the version of what is built in away: it is read as the struct inside then, in which nothing is found.
-pub fn without_version(resource: &Resource, (old, result): (&Object, &Object), how: &Patch, options: &WriteOptions) -> Status {
+fn without_version(resource: &Resource, (old, result): (&Object, &Object), how: &Patch, options: &WriteOptions) -> Status {
     let unknown = result.0.keys().filter(|key| !matches!(key.as_str(), "apiVersion" | "kind"));
     let unknown = unknown.map(|key| format!("unknown field {}", gofmt::quoted(key)));
     match judge(options.findings.iter().cloned().chain(unknown).collect(), options) {

@@ -243,10 +243,13 @@ impl Registry {
                 other => (patches::patched(&resource, &old, other)?, false),
             };
             let reading = WriteOptions { from_tree: applied || matches!(patch, Patch::Strategic(_)), applied, ..options.clone() };
-            patches::settle_type(&resource, patch, &old, &mut new)?;
-            let no_version = matches!(patch, Patch::Json(..) | Patch::Merge(_)) && patches::says_no_version(&resource, &new);
-            if no_version && resource.custom.is_none() {
-                return Err(patches::without_version(&resource, (&old, &new), patch, options));
+            let mut no_version = false;
+            match resource.custom {
+                None => patches::settle_said_type(&resource, (patch, options), &old, &mut new)?,
+                Some(_) => {
+                    patches::settle_type(&resource, patch, &old, &mut new)?;
+                    no_version = !applied && patches::says_no_version(&resource, &new);
+                }
             }
             // What is built in is quoted as its text was patched.
             let result = resource.custom.is_some().then(|| new.clone());

@@ -117,15 +117,19 @@ pub fn read_scale(object: &mut Object, options: &WriteOptions) -> Result<Vec<Str
     let gvk = Gvk::new("autoscaling", "v1", "Scale");
     let mut findings = options.findings.clone();
     let mut value = std::mem::take(object).into_value();
-    if let Some(ty) = schema::builtin().type_for(&gvk) {
-        findings.extend(schema::prune(&mut value, ty).into_iter().map(|path| format!("unknown field \"{path}\"")));
-    }
+    let unknown = match schema::builtin().type_for(&gvk) {
+        Some(ty) if options.from_tree => schema::prune_tree(&mut value, ty),
+        Some(ty) => schema::prune(&mut value, ty),
+        None => Vec::new(),
+    };
+    findings.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
     *object = Object::from_value(value).map_err(|e| e.to_string())?;
     if let Some(of) = gotypes::of(&gvk) {
         if options.from_tree {
             gotypes::cut_numbers(&mut object.0, of);
         }
-        gotypes::normalize(&mut object.0, of)?;
+        gotypes::read_into(&mut object.0, of, options.from_tree)?;
+        gotypes::drop_empty(&mut object.0, of);
     }
     judge(findings, options)
 }
