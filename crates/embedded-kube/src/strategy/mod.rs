@@ -12,6 +12,7 @@ pub mod parts;
 mod pods;
 mod prepare;
 pub mod service;
+mod url;
 pub(crate) mod validate;
 mod warnings;
 

@@ -2,7 +2,7 @@
 
 use super::spec::{Problems, one_of, text};
 use crate::outbound;
-use crate::strategy::validate::formats;
+use crate::strategy::{url, validate::formats};
 use crate::structural::problem::Problem;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -65,28 +65,11 @@ fn webhook_client(client: &Value, problems: &mut Problems) {
     }
 }
 
-fn webhook_url(url: &str, field: &str, problems: &mut Problems) {
-    const FORM: &str = "; desired format: https://host[/path]";
-    let mut bad = |detail: String, value: &str| problems.push(Problem::invalid(field, &value.into(), &detail));
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let scheme = scheme.to_ascii_lowercase();
-    if scheme != "https" {
-        bad(format!("'https' is the only allowed URL scheme{FORM}"), &scheme);
-    }
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let host = if scheme.is_empty() { "" } else { &rest[..end] };
-    if host.rsplit('@').next().unwrap_or("").is_empty() {
-        bad(format!("host must be specified{FORM}"), host);
-    }
-    if host.contains('@') {
-        bad("user information is not permitted in the URL".to_owned(), host.split('@').next().unwrap_or(""));
-    }
-    if let Some((_, fragment)) = rest.split_once('#') {
-        bad("fragments are not permitted in the URL".to_owned(), fragment);
-    }
-    if let Some((_, query)) = rest.split('#').next().unwrap_or("").split_once('?') {
-        bad("query parameters are not permitted in the URL".to_owned(), query);
-    }
+fn webhook_url(text: &str, field: &str, problems: &mut Problems) {
+    problems.extend(url::webhook_problems(text).into_iter().map(|problem| match problem.value {
+        Some(part) => Problem::invalid(field, &part.into(), &problem.detail),
+        None => Problem::required(field, &problem.detail),
+    }));
 }
 
 fn service_path(path: &str, field: &str, problems: &mut Problems) {

@@ -4,11 +4,11 @@ use super::formats;
 use super::rules::{self, At, Check};
 use crate::cel::admission::{Returns, Scope};
 use crate::status::Cause;
+use crate::strategy::url;
 use tiphys_apimachinery::Object;
 
 const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES: &[&str] = &["*", "Cluster", "Namespaced"];
-const FORM: &str = "; desired format: https://host[/path]";
 
 /// A webhook configuration of either kind.
 pub fn configuration(object: &Object, old: Option<&Object>, mutating: bool, causes: &mut Vec<Cause>) {
@@ -72,22 +72,10 @@ fn client(config: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 fn webhook_url(at: &At<'_>, causes: &mut Vec<Cause>) {
-    let (scheme, rest) = at.text().split_once("://").unwrap_or(("", ""));
-    // Go knows a scheme in small letters.
-    let scheme = scheme.to_ascii_lowercase();
-    if scheme != "https" {
-        causes.push(at.invalid_as(scheme.as_str(), &format!("'https' is the only allowed URL scheme{FORM}")));
-    }
-    let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let authority = rest.split('/').next().unwrap_or("");
-    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    if host.is_empty() {
-        causes.push(at.invalid_as("", &format!("host must be specified{FORM}")));
-    }
-    for (part, what) in [(user, "user information is"), (fragment, "fragments are"), (query, "query parameters are")] {
-        causes.extend((!part.is_empty()).then(|| at.invalid_as(part, &format!("{what} not permitted in the URL"))));
-    }
+    causes.extend(url::webhook_problems(at.text()).into_iter().map(|problem| match problem.value {
+        Some(part) => at.invalid_as(part, &problem.detail),
+        None => at.required(&problem.detail),
+    }));
 }
 
 pub fn webhook_service(service: &At<'_>, causes: &mut Vec<Cause>) {
