@@ -5,6 +5,7 @@ use super::{Registry, Stored, convert, meta};
 use crate::catalog::Resource;
 use crate::status::Status;
 use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
+use crate::strategy::validate;
 use jiff::SignedDuration;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,6 +23,10 @@ impl Registry {
         loop {
             let current = self.get_stored(&resource, namespace, name)?;
             let old = current.object();
+            if !options.of_many && validate::is_system_class(&resource, name) {
+                let why = "this is a system priority class and cannot be deleted";
+                return Err(Status::forbidden(&resource.group, &resource.resource, name, why));
+            }
             check_preconditions(&resource, &old, options)?;
             let warnings = self.admit_delete(&resource, &old, options)?;
             let is_namespace = resource.is("", "namespaces");

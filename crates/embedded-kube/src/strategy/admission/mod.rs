@@ -89,8 +89,14 @@ fn change(request: &Request<'_>, object: &mut Object, old: Option<&Object>, answ
     Ok(changed)
 }
 
+/// Namespaces that are always there.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
 /// Mutating webhooks are asked about a delete, too; there is nothing that they could change.
 pub fn admit_delete(request: &Request<'_>, old: &Object, answers: &mut Answers) -> Result<(), Status> {
+    if request.resource.table == "/namespaces" && IMMORTAL.contains(&old.name()) {
+        return Err(forbidden(request.resource, old, "this namespace may not be deleted"));
+    }
     let hooks = request.registry.hooks();
     if !hooks.mutating_webhooks.is_empty() && !is_exempt(request) {
         webhook::mutate(&hooks.mutating_webhooks, request, &mut None, Some(old), None, answers)?;

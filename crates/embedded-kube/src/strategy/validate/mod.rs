@@ -34,6 +34,7 @@ pub use claim_status::forget_deallocated;
 pub use devices::admin_access;
 pub use pod::annotations::MIRROR;
 pub use pod::resources::{Amounts, add, aggregate, allows_overcommit, is_huge_pages, is_supported_of_pods};
+pub use policy::is_system_class;
 
 use crate::catalog::Resource;
 use crate::registry::{Part, convert};

@@ -4,6 +4,7 @@ use super::formats;
 use super::node_annotations;
 use super::pod::{affinity, resources};
 use super::rules::{self, At, Check};
+use crate::catalog::Resource;
 use crate::status::Cause;
 use regex::Regex;
 use serde_json::Value;
@@ -77,6 +78,11 @@ pub fn conditions(all: &At<'_>, causes: &mut Vec<Cause>) {
             causes.push(message.too_long(32 * 1024));
         }
     }
+}
+
+/// Whether it is a class that the system cannot do without.
+pub fn is_system_class(resource: &Resource, name: &str) -> bool {
+    resource.table == "scheduling.k8s.io/priorityclasses" && SYSTEM_CLASSES.iter().any(|(known, _)| *known == name)
 }
 
 pub fn priority_class(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
