@@ -2,7 +2,7 @@
 //! maps that were given without anything in them, as Go does in memory, and [`normalize`], which drops them, as Go does in writing.
 
 use super::read::{WrongType, read};
-use super::{Field, SCHEMA, Struct, Type, find};
+use super::{Field, Message, SCHEMA, Struct, Type};
 use serde_json::{Map, Value};
 use tiphys_apimachinery::quantity::Quantity;
 
@@ -123,10 +123,10 @@ fn walk_parts(value: &mut Value, ty: &Type, keep_empty: bool) {
             }
         }
         (Type::SchemaOrList | Type::SchemaOrBool | Type::SchemaOrTexts, whole @ Value::Object(_)) => {
-            walk_parts(whole, &Type::Message(SCHEMA), keep_empty);
+            walk_parts(whole, &Type::Message(Message::new(SCHEMA)), keep_empty);
         }
         (Type::SchemaOrList, Value::Array(list)) if !list.is_empty() => {
-            list.iter_mut().for_each(|element| walk_parts(element, &Type::Message(SCHEMA), keep_empty));
+            list.iter_mut().for_each(|element| walk_parts(element, &Type::Message(Message::new(SCHEMA)), keep_empty));
         }
         (Type::SchemaOrList, neither) if !keep_empty => *neither = Value::Null,
         (Type::List(item), Value::Array(list)) => list.iter_mut().for_each(|element| walk_parts(element, item, keep_empty)),

@@ -127,7 +127,7 @@ impl Registry {
         }
         match self.read().get("/namespaces", "", namespace) {
             None if namespace.is_empty() => {
-                Err(Status::invalid(&resource.group, &resource.kind, name, vec![Cause::required("metadata.namespace", "")]))
+                Err(Status::invalid(&resource.group, &resource.kind, object.name(), vec![Cause::required("metadata.namespace", "")]))
             }
             None => Err(Status::not_found("", "namespaces", namespace)),
             Some(ns) if ns.meta.deleting => {

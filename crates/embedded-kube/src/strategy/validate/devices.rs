@@ -3,6 +3,7 @@
 //! Main functions: [`claim`], [`template`], [`class`].
 
 use super::formats;
+use super::meta;
 use super::pod::resources::is_extended;
 use super::rules::{At, Check};
 use super::slice_devices::EFFECTS;

@@ -227,13 +227,6 @@ pub fn volume(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn recycled_root(spec: &At<'_>, causes: &mut Vec<Cause>) {
-    let (root, policy) = (spec.get("hostPath.path"), spec.get("persistentVolumeReclaimPolicy"));
-    if !root.is_empty() && root.text().trim_matches('/').is_empty() && policy.text() == "Recycle" {
-        causes.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
-    }
-}
-
 /// Whether the kind of volume is mounted with options at all.
 fn mount_options(object: &Object, spec: &At<'_>, causes: &mut Vec<Cause>) {
     const MOUNTED: [&str; 13] = [
