@@ -283,10 +283,7 @@ fn convert(to: &str, value: &Value) -> Evaluated {
             Some(n) => Ok(Value::Duration(n)),
             None => unread("google.protobuf.Duration"),
         },
-        ("timestamp", Value::Int(n)) => match jiff::Timestamp::from_second(*n) {
-            Ok(t) => Ok(Value::Timestamp(t)),
-            Err(_) => range("timestamp"),
-        },
+        ("timestamp", Value::Int(n)) => time::from_seconds(*n).map_or_else(|| range("timestamp"), |t| Ok(Value::Timestamp(t))),
         ("timestamp", Value::String(s)) => match time::parse_timestamp(s) {
             Some(t) => Ok(Value::Timestamp(t)),
             None => unread("google.protobuf.Timestamp"),

@@ -15,7 +15,17 @@ pub const YEARS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_7
 pub fn parse_timestamp(text: &str) -> Option<Timestamp> {
     let bytes = text.as_bytes();
     let shaped = bytes.len() >= 20 && bytes[4] == b'-' && bytes[10].eq_ignore_ascii_case(&b'T');
-    shaped.then(|| text.parse().ok()).flatten()
+    shaped.then(|| text.parse().ok().or_else(|| last_day(text))).flatten()
+}
+
+/// Our library ends a day before the real one; that day, which often stands for "never", is our last moment.
+fn last_day(text: &str) -> Option<Timestamp> {
+    let rest = text.strip_prefix("9999-12-3")?;
+    format!("9998-12-3{rest}").parse::<Timestamp>().ok().map(|_| Timestamp::MAX)
+}
+
+pub fn from_seconds(seconds: i64) -> Option<Timestamp> {
+    YEARS.contains(&seconds).then(|| Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX))
 }
 
 pub fn text(time: Timestamp) -> String {
