@@ -76,7 +76,8 @@ fn read_object(call: &Call<'_>, bytes: &[u8]) -> Result<(Object, Vec<String>), S
     }
     let said = object.gvk();
     if call.resource.custom.is_none() && said.version.is_empty() && !said.group.is_empty() && said.group != call.resource.group {
-        return Err(body::without_version(&call.resource, &said.kind, bytes));
+        let kind = if said.kind.is_empty() { &call.resource.kind } else { &said.kind };
+        return Err(body::without_version(&call.resource, kind, bytes));
     }
     Ok((object, findings))
 }

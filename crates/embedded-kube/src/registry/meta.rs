@@ -37,7 +37,7 @@ pub fn check_type(resource: &Resource, object: &mut Object) -> Result<(), Status
             object.0.insert("apiVersion".into(), want.api_version().into());
             object.0.insert("kind".into(), want.kind.into());
         } else {
-            return Err(wrong_type(resource, &got));
+            return Err(wrong_type(resource, &filled_in(got, want)));
         }
     }
     if let Some(other) = object.0.get("metadata").filter(|m| !m.is_object() && !m.is_null()) {
@@ -58,6 +58,14 @@ pub fn group_version(text: &str) -> Result<(), String> {
         0 | 1 => Ok(()),
         _ => Err(format!("unexpected GroupVersion string: {text}")),
     }
+}
+
+/// The type that an object says, and what is wanted where it says nothing.
+fn filled_in(said: Gvk, want: Gvk) -> Gvk {
+    let kind = if said.kind.is_empty() { want.kind } else { said.kind };
+    let nothing = said.version.is_empty() && (said.group.is_empty() || said.group == want.group);
+    let (group, version) = if nothing { (want.group, want.version) } else { (said.group, said.version) };
+    Gvk { group, version, kind }
 }
 
 /// Whether a version that an object says is the one that is wanted, or none, or none of the wanted group.
