@@ -144,17 +144,14 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Re
 
 async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Response<Body>, Status> {
     let query = Query::parse(parts.uri.query().unwrap_or(""));
-    let route = route::parse(parts.uri.path());
-    let unlimited = match &route {
-        Route::Resource(target) => lasts(target, &parts.method, &query),
+    let route = match route::parse(parts.uri.path()) {
+        Route::Resource(target) => {
+            if !lasts(&target, &parts.method, &query) {
+                query.check_timeout()?;
+            }
+            return resource(shared, parts, query, target, body).await;
+        }
         Route::Incomplete => return Ok(special::incomplete(&parts.uri)),
-        _ => false,
-    };
-    if !unlimited {
-        query.check_timeout()?;
-    }
-    let route = match route {
-        Route::Resource(target) => return resource(shared, parts, query, target, body).await,
         route => route,
     };
     query.check_timeout()?;
