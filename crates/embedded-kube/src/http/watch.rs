@@ -116,7 +116,7 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
             ready.extend(printer.event(EventType::Added.word(), stored));
         }
     }
-    if initial && call.query.flag("sendInitialEvents") {
+    if initial && bookmarks && call.query.flag("sendInitialEvents") {
         ready.push_back(printer.bookmark(start, true));
     }
     ready.extend(past.iter().filter_map(|change| printer.change(change)));
