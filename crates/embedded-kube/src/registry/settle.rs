@@ -96,10 +96,6 @@ impl Registry {
         let mutated = mutated || before.as_ref().is_some_and(|before| before.0.get("spec") != new.0.get("spec"));
         let taken_back = meta::TakenBack::of(resource, old, before.as_ref().unwrap_or(&new), part);
         meta::prepare_update(resource, old, &mut new, part)?;
-        if !options.dry_run {
-            // Never kept, but only the store takes it away.
-            new.metadata_mut().remove("selfLink");
-        }
         // What the server decides is not owned by who sent the object.
         let mut sent = match before.filter(|_| mutated || is_piece) {
             Some(mut before) => {
@@ -150,6 +146,10 @@ impl Registry {
         write_down(resource, &mut new);
         // What goes is answered as it is at hand, not as it would be kept.
         let last = meta::is_finished(resource, &new).then(|| new.clone());
+        if !dry_run {
+            // Never kept, but only the store takes it away.
+            new.metadata_mut().remove("selfLink");
+        }
         let mut bare = self.as_stored(resource, &mut new)?;
         // A later time alone is no change, nor is an empty list where nothing was kept.
         if fields::same_but_times(&current.object(), &new) {
