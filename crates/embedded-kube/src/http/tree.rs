@@ -9,6 +9,9 @@ use std::fmt;
 /// The fields of an operation of a JSON patch.
 const OPERATION: [&str; 4] = ["from", "op", "path", "value"];
 
+/// More than these are not told, as Go's strict decoder has it.
+const MOST_FINDINGS: usize = 100;
+
 /// What is known of a value before it is read.
 #[derive(Clone, Copy)]
 pub enum Known {
@@ -68,7 +71,7 @@ impl Tree<'_> {
 
     fn note(&mut self, what: &str, path: &str) {
         let finding = format!("{what} field {}", gofmt::quoted(path));
-        if !self.findings.contains(&finding) {
+        if self.findings.len() < MOST_FINDINGS && !self.findings.contains(&finding) {
             self.findings.push(finding);
         }
     }

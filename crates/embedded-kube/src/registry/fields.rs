@@ -84,6 +84,8 @@ impl Versions for Served<'_> {
                 convert::rename_version(to, &mut object);
             } else {
                 self.registry.between(from, to, &mut object).map_err(|status| status.message)?;
+                // What is not there is empty in a struct of Go, which is not the same as removed.
+                to.go_type().into_iter().for_each(|of| gotypes::drop_empty(&mut object.0, of));
             }
         }
         Ok(Some((object, to.ty())))
