@@ -52,7 +52,7 @@ pub fn check_fields(resource: &Resource, object: &mut Object, options: &WriteOpt
     let own = Some(object.gvk()).filter(|own| resource.custom.is_some() && !own.kind.is_empty());
     read_fields(resource, object, options).map_err(|unreadable| match own {
         Some(own) if own.version.is_empty() => Status::bad_request(WITHOUT_VERSION),
-        own => not_handled(&own.unwrap_or_else(|| resource.gvk()), &unreadable.reading),
+        own => not_handled(resource, &own.unwrap_or_else(|| resource.gvk()), &unreadable.reading),
     })
 }
 
@@ -153,9 +153,9 @@ fn as_error(finding: String) -> String {
     if finding.starts_with("line ") { format!("yaml: unmarshal errors:\n  {finding}") } else { finding }
 }
 
-fn not_handled(gvk: &Gvk, why: &str) -> Status {
-    let Gvk { kind, version, .. } = gvk;
-    Status::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
+/// `said` is what the object calls itself.
+fn not_handled(resource: &Resource, said: &Gvk, why: &str) -> Status {
+    Status::bad_request(format!("{} in version \"{}\" cannot be handled as a {}: {why}", said.kind, said.version, resource.kind))
 }
 
 /// What Go writes of a built-in object: lists and maps without anything in them only matter until then.
@@ -175,7 +175,7 @@ fn read_again(resource: &Resource, object: &mut Object) -> Result<(), Status> {
         return Ok(());
     }
     match gotypes::of(&resource.gvk()) {
-        Some(of) => gotypes::read_into(&mut object.0, of, false).map_err(|e| not_handled(&resource.gvk(), &e.to_string())),
+        Some(of) => gotypes::read_into(&mut object.0, of, false).map_err(|e| not_handled(resource, &resource.gvk(), &e.to_string())),
         None => Ok(()),
     }
 }
