@@ -143,7 +143,7 @@ pub fn judge(findings: Vec<String>, options: &WriteOptions) -> Result<Vec<String
         FieldValidation::Warn => Ok(findings.iter().flat_map(|finding| finding.split("\n  ")).map(str::to_owned).collect()),
         FieldValidation::Strict => {
             let told: Vec<String> = findings.into_iter().map(as_error).collect();
-            Err(format!("strict decoding error: {}", told.join(", ")).into())
+            Err(format!("{STRICT}: {}", told.join(", ")).into())
         }
     }
 }
@@ -153,9 +153,13 @@ fn as_error(finding: String) -> String {
     if finding.starts_with("line ") { format!("yaml: unmarshal errors:\n  {finding}") } else { finding }
 }
 
-/// `said` is what the object calls itself.
+/// What a refusal begins with of what can be read, but not strictly.
+const STRICT: &str = "strict decoding error";
+
+/// `said` is what the object calls itself, and is handled as once it has been read.
 fn not_handled(resource: &Resource, said: &Gvk, why: &str) -> Status {
-    Status::bad_request(format!("{} in version \"{}\" cannot be handled as a {}: {why}", said.kind, said.version, resource.kind))
+    let wanted = if why.starts_with(STRICT) { &said.kind } else { &resource.kind };
+    Status::bad_request(format!("{} in version \"{}\" cannot be handled as a {wanted}: {why}", said.kind, said.version))
 }
 
 /// What Go writes of a built-in object: lists and maps without anything in them only matter until then.
