@@ -3,7 +3,7 @@
 //! Main entry points: [`yaml`] (sigs.k8s.io/yaml, both ways), [`json`] (encoding/json), [`glob`] (gobwas/glob), [`path_match`]
 //! (path.Match), [`doublestar`] (bmatcuk/doublestar), [`patterns`] (lists of globs and regexp2 expressions), [`cron`] (robfig/cron),
 //! [`duration`] (time.Duration), [`template`] (text/template), [`sprig`] (its functions in Helm), [`toml`] (BurntSushi/toml, both ways),
-//! [`semver`] (Masterminds/semver), [`strvals`] (Helm's `--set`) and [`jq`] (gojq).
+//! [`semver`] (Masterminds/semver), [`strvals`] (Helm's `--set`), [`url`] (net/url) and [`jq`] (gojq).
 //! Pure, and it knows no Kubernetes word: it must not learn what an object, a manifest or an Application is.
 
 pub mod cron;
@@ -20,4 +20,5 @@ pub mod strvals;
 pub mod template;
 pub mod text;
 pub mod toml;
+pub mod url;
 pub mod yaml;

@@ -92,9 +92,14 @@ impl Player {
     }
 
     fn play(&self) -> Vec<(String, String)> {
-        let text = read("commands.txt");
-        let commands = text.lines().filter(|l| !l.starts_with('#') && !l.is_empty());
-        commands.map(|command| (command.to_owned(), self.run(command))).collect()
+        let mut played = Vec::new();
+        for line in read("commands.txt").lines().filter(|l| !l.starts_with('#') && !l.is_empty()) {
+            match line.strip_prefix("wait: ") {
+                Some(command) => drop(self.run(command)),
+                None => played.push((line.to_owned(), self.run(line))),
+            }
+        }
+        played
     }
 }
 
