@@ -55,6 +55,10 @@ pub trait Sink: Send {
     /// The list was complete at this resourceVersion: what it did not have is gone.
     fn list_done(&mut self, resource_version: &str);
     fn event(&mut self, kind: EventKind, object: &RawValue);
+    /// Whether the state with this resourceVersion need not be handed over: it is there already.
+    fn knows(&mut self, _resource_version: &str) -> bool {
+        false
+    }
     /// Everything up to this resourceVersion has been handed over.
     fn position(&mut self, resource_version: &str);
     /// A list or watch failed; it is tried again.
@@ -316,7 +320,10 @@ fn deliver(line: &[u8], (sink, tap): (&mut impl Sink, Option<&Tap>), position: &
     };
     let version = version(event.object);
     if let Some(kind) = kind {
-        sink.event(kind, event.object);
+        let is_echo = kind != EventKind::Deleted && version.as_deref().is_some_and(|version| sink.knows(version));
+        if !is_echo {
+            sink.event(kind, event.object);
+        }
         if let Some(tap) = tap {
             tap.event(kind, event.object, version.as_deref().unwrap_or_default());
         }

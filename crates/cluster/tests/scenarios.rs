@@ -2,6 +2,7 @@
 //!
 //! Without that variable the tests of `real` have nothing to test against; each says so and passes.
 
+use http::Method;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
@@ -12,6 +13,7 @@ use tiphys_apimachinery::{GroupKind, Gvk, Object, ResourceKey};
 use tiphys_cluster::{
     CacheOptions, Cluster, ConnectOptions, Discovery, Executor, LiveCache, Records, RecordsOptions,
     records::{Event, EventTarget},
+    request::{Call, MERGE_PATCH},
 };
 use tiphys_embedded_kube::EmbeddedKube;
 use tiphys_engine::{
@@ -447,6 +449,18 @@ async fn records_and_settings_are_followed(ground: &Ground) {
     futures::future::join_all(writers).await;
     let app = records.applications.get("cluster-records", "web").expect("there");
     assert_eq!(app.object().expect("readable").annotations().len(), 8);
+    // Each state is told once, by the answer or by the watch; and what somebody else writes is told, too.
+    let by_another = Call::new(Method::PATCH, "/apis/argoproj.io/v1alpha1/namespaces/cluster-records/applications/web")
+        .with_body(MERGE_PATCH, json!({"metadata": {"annotations": {"another": "was here"}}}).to_string());
+    ground.cluster.http().send(&by_another).await.expect("written");
+    let mut told: Vec<u64> = Vec::new();
+    while told.len() < 9 {
+        let change = changes.recv().await.expect("told");
+        told.push(change.record.meta.resource_version.parse().expect("a number"));
+    }
+    assert!(told.is_sorted_by(|a, b| a < b), "{told:?}");
+    let last = records.applications.get("cluster-records", "web").expect("there").object().expect("readable");
+    assert_eq!(last.annotations().len(), 9);
     // Settings follow the ConfigMap.
     let mut settings = records.watch_settings();
     let method = json!({"application.resourceTrackingMethod": "label"});

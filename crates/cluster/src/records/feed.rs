@@ -59,6 +59,8 @@ impl<T: Readable> Sink for Feed<T> {
             records.all.keys().filter(here).cloned().collect()
         };
         gone.iter().for_each(|key| shared.remove(key, None, version));
+        // What the list told no watch will.
+        shared.records.write().unwrap_or_else(PoisonError::into_inner).answered.retain(|answered| *answered > version);
         self.position(resource_version);
         shared.state.send_modify(|s| {
             if s.generation == self.generation {
@@ -72,16 +74,19 @@ impl<T: Readable> Sink for Feed<T> {
     fn event(&mut self, kind: EventKind, object: &RawValue) {
         let Some(shared) = self.shared.upgrade() else { return };
         let Some(raw) = read(&shared.kind, object) else { return };
-        // Half of what comes are the echoes of writes whose answers were taken in.
-        if kind != EventKind::Deleted && shared.knows(&raw) {
-            return;
-        }
         let (key, version) = (raw.key(), raw.version());
         let record = Record::new(raw, &shared.kind).after(shared.get(&key).as_deref());
         match kind {
             EventKind::Deleted => shared.remove(&key, Some(record), version),
             EventKind::Added | EventKind::Modified => shared.take(Arc::new(record), false),
         }
+    }
+
+    /// Half of what comes are the echoes of writes whose answers were taken in.
+    fn knows(&mut self, resource_version: &str) -> bool {
+        let (Some(shared), Ok(version)) = (self.shared.upgrade(), resource_version.parse()) else { return false };
+        let mut records = shared.records.write().unwrap_or_else(PoisonError::into_inner);
+        records.answered.remove(&version)
     }
 
     fn position(&mut self, resource_version: &str) {

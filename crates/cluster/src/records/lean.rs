@@ -1,11 +1,12 @@
 //! Records are kept as their JSON, without `metadata.managedFields`: half of an Application's bytes, which nobody here looks at.
 //!
-//! Main type: [`Raw`], a record of which only the metadata was read; whether it is news is known before anything is copied.
+//! Main types: [`Raw`], a record of which only the metadata was read, and [`Lean`], what is kept of it, with the places of its parts: what
+//! did not change of a record need not be looked for again.
 
 use crate::discovery::Kind;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, ops::Range};
 
 /// What every reader asks of a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,11 +21,47 @@ pub struct Meta {
     pub is_deleting: bool,
 }
 
+/// The JSON of a record without managedFields.
+pub struct Lean {
+    json: Box<str>,
+    metadata: Range<u32>,
+    spec: Range<u32>,
+    status: Range<u32>,
+    operation: Range<u32>,
+}
+
+impl Lean {
+    pub fn json(&self) -> &str {
+        &self.json
+    }
+
+    pub fn metadata(&self) -> &str {
+        self.part(&self.metadata)
+    }
+
+    pub fn spec(&self) -> &str {
+        self.part(&self.spec)
+    }
+
+    pub fn status(&self) -> &str {
+        self.part(&self.status)
+    }
+
+    pub fn operation(&self) -> &str {
+        self.part(&self.operation)
+    }
+
+    /// What is absent is as good as null.
+    fn part(&self, place: &Range<u32>) -> &str {
+        let text = &self.json[place.start as usize..place.end as usize];
+        if text.is_empty() { "null" } else { text }
+    }
+}
+
 /// A record as the server sent it.
 pub struct Raw<'a> {
     json: &'a str,
-    typed: bool,
-    kind: Cow<'a, str>,
+    outer: Outer<'a>,
     metadata: Metadata<'a>,
 }
 
@@ -37,6 +74,12 @@ struct Outer<'a> {
     kind: Cow<'a, str>,
     #[serde(borrow)]
     metadata: &'a RawValue,
+    #[serde(borrow, default)]
+    spec: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    status: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    operation: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -64,11 +107,11 @@ impl<'a> Raw<'a> {
     pub fn read(json: &'a str) -> Result<Self, serde_json::Error> {
         let outer: Outer<'a> = serde_json::from_str(json)?;
         let metadata = serde_json::from_str(outer.metadata.get())?;
-        Ok(Self { json, typed: !outer.api_version.is_empty(), kind: outer.kind, metadata })
+        Ok(Self { json, outer, metadata })
     }
 
     pub fn kind(&self) -> &str {
-        &self.kind
+        &self.outer.kind
     }
 
     pub fn key(&self) -> (String, String) {
@@ -81,13 +124,27 @@ impl<'a> Raw<'a> {
     }
 
     /// Its JSON and what is asked of it. Items of a list of a built-in kind do not say what they are, records do.
-    pub fn keep(self, kind: &Kind) -> (Box<str>, Meta) {
+    pub fn keep(self, kind: &Kind) -> (Lean, Meta) {
+        let (json, outer) = (self.json, &self.outer);
+        let typed = !outer.api_version.is_empty();
         let before =
-            if self.typed { String::new() } else { format!(r#""apiVersion":"{}","kind":"{}","#, kind.gvk.api_version(), kind.gvk.kind) };
-        let open = self.json.find('{').map_or(0, |at| at + 1);
-        let (from, to) =
-            self.metadata.managed_fields.and_then(|value| entry(self.json, value)).unwrap_or((self.json.len(), self.json.len()));
-        let parts = [&self.json[..open], &before, &self.json[open..from], &self.json[to..]];
+            if typed { String::new() } else { format!(r#""apiVersion":"{}","kind":"{}","#, kind.gvk.api_version(), kind.gvk.kind) };
+        let open = json.find('{').map_or(0, |at| at + 1);
+        let (from, to) = self.metadata.managed_fields.and_then(|value| entry(json, value)).unwrap_or((json.len(), json.len()));
+        let place = |at: usize| at + before.len() - if at >= to { to - from } else { 0 };
+        let part = |value: Option<&RawValue>| {
+            let Some(text) = value.map(RawValue::get) else { return 0..0 };
+            let start = offset(json, text);
+            let kept = |at: usize| u32::try_from(place(at)).expect("a record is smaller than 4 GiB");
+            kept(start)..kept(start + text.len())
+        };
+        let lean = Lean {
+            metadata: part(Some(outer.metadata)),
+            spec: part(outer.spec),
+            status: part(outer.status),
+            operation: part(outer.operation),
+            json: [&json[..open], &before, &json[open..from], &json[to..]].concat().into(),
+        };
         let m = self.metadata;
         let meta = Meta {
             namespace: m.namespace.into_owned(),
@@ -98,13 +155,18 @@ impl<'a> Raw<'a> {
             finalizers: m.finalizers.unwrap_or_default(),
             is_deleting: m.deletion_timestamp.is_some(),
         };
-        (parts.concat().into(), meta)
+        (lean, meta)
     }
+}
+
+/// Where a part of the text begins in it.
+fn offset(json: &str, part: &str) -> usize {
+    part.as_ptr() as usize - json.as_ptr() as usize
 }
 
 /// From where to where the text has the entry of `managedFields` with this value, one comma included.
 fn entry(json: &str, value: &RawValue) -> Option<(usize, usize)> {
-    let from = value.get().as_ptr() as usize - json.as_ptr() as usize;
+    let from = offset(json, value.get());
     let key = json[..from].rfind("\"managedFields\"")?;
     let end = from + value.get().len();
     let after = json[end..].trim_start();
@@ -121,8 +183,14 @@ mod tests {
     use serde_json::{Value, json};
 
     fn kept(json: &str) -> (Value, Meta) {
-        let (json, meta) = Raw::read(json).expect("readable").keep(&super::super::kind("g", "v1", "Thing", "things"));
-        (serde_json::from_str(&json).unwrap_or_else(|e| panic!("{json}: {e}")), meta)
+        let (lean, meta) = Raw::read(json).expect("readable").keep(&super::super::kind("g", "v1", "Thing", "things"));
+        let read = |json: &str| serde_json::from_str::<Value>(json).unwrap_or_else(|e| panic!("{json}: {e}"));
+        let whole = read(lean.json());
+        let parts = [("metadata", lean.metadata()), ("spec", lean.spec()), ("status", lean.status()), ("operation", lean.operation())];
+        for (name, part) in parts {
+            assert_eq!(read(part), whole[name], "{name} of {json}");
+        }
+        (whole, meta)
     }
 
     #[test]
@@ -131,6 +199,7 @@ mod tests {
             "apiVersion": "v1", "kind": "A", "managedFields": [1],
             "metadata": {"managedFields": [{"fieldsV1": {"f:metadata": {}}}], "name": "a", "labels": {"managedFields": "x"}},
             "spec": {"metadata": {"managedFields": 2}, "many": [1, 1.5, null, "\u{e9}\"managedFields\""]},
+            "operation": null, "status": {"operation": "o"},
         });
         let mut wanted = whole.clone();
         wanted["metadata"].as_object_mut().expect("a map").remove("managedFields");

@@ -15,7 +15,7 @@ mod store;
 
 pub use config::Config;
 pub use events::{Event, EventTarget, Events};
-pub use lean::Meta;
+pub use lean::{Lean, Meta};
 pub use projects::Impersonation;
 pub use record::{Readable, Record, RecordChange};
 pub use settings::{RepoSecret, SecretText, Settings, is_in_cluster};
@@ -38,8 +38,8 @@ impl Readable for Application {
         self
     }
 
-    fn reread(json_before: &str, before: &Self, json: &str) -> Option<Self> {
-        reread::application(json_before, before, json)
+    fn reread(lean_before: &Lean, before: &Self, lean: &Lean) -> Option<Self> {
+        reread::application(lean_before, before, lean)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Main types: [`Record`] and [`RecordChange`].
 
-use super::lean::{Meta, Raw};
+use super::lean::{Lean, Meta, Raw};
 use crate::{cache::Deed, discovery::Kind, error::Error};
 use serde::de::DeserializeOwned;
 use std::sync::{Arc, OnceLock};
@@ -18,8 +18,8 @@ pub trait Readable: DeserializeOwned + Send + Sync + 'static {
         self
     }
 
-    /// What `json` says, given what was read of `json_before`; `None`: it is to be read as a whole.
-    fn reread(_json_before: &str, _before: &Self, _json: &str) -> Option<Self> {
+    /// What `lean` says, given what was read of `lean_before`; `None`: it is to be read as a whole.
+    fn reread(_lean_before: &Lean, _before: &Self, _lean: &Lean) -> Option<Self> {
         None
     }
 }
@@ -28,14 +28,14 @@ pub trait Readable: DeserializeOwned + Send + Sync + 'static {
 pub struct Record<T> {
     pub meta: Meta,
     /// As the server has it, without managedFields.
-    json: Box<str>,
+    lean: Lean,
     value: OnceLock<Result<Arc<T>, String>>,
 }
 
 impl<T> Record<T> {
     pub(super) fn new(raw: Raw<'_>, kind: &Kind) -> Self {
-        let (json, meta) = raw.keep(kind);
-        Self { meta, json, value: OnceLock::new() }
+        let (lean, meta) = raw.keep(kind);
+        Self { meta, lean, value: OnceLock::new() }
     }
 
     /// As the server has it, without managedFields; read anew for each caller.
@@ -43,7 +43,7 @@ impl<T> Record<T> {
     /// # Errors
     /// It is nested more deeply than is read.
     pub fn object(&self) -> Result<Object, Error> {
-        serde_json::from_str(&self.json).map_err(|e| Error::Invalid { key: self.name(), problem: e.to_string() })
+        serde_json::from_str(self.lean.json()).map_err(|e| Error::Invalid { key: self.name(), problem: e.to_string() })
     }
 
     fn name(&self) -> String {
@@ -63,7 +63,7 @@ impl<T: Readable> Record<T> {
     /// Reads it now, if the state before was read and that makes it cheap.
     pub(super) fn after(self, before: Option<&Self>) -> Self {
         if let Some((before, Ok(known))) = before.and_then(|before| Some((before, before.value.get()?.as_ref())))
-            && let Some(value) = T::reread(&before.json, known, &self.json)
+            && let Some(value) = T::reread(&before.lean, known, &self.lean)
         {
             let _ = self.value.set(Ok(Arc::new(value)));
         }
@@ -72,7 +72,7 @@ impl<T: Readable> Record<T> {
 
     /// The typed value; an error says what is not as it should be.
     pub fn value(&self) -> Result<Arc<T>, String> {
-        let read = || match serde_json::from_str::<T>(&self.json) {
+        let read = || match serde_json::from_str::<T>(self.lean.json()) {
             Ok(value) => Ok(Arc::new(value.bare())),
             Err(e) => Err(format!("{}: {e}", self.name())),
         };

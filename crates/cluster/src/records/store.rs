@@ -61,6 +61,8 @@ pub(super) struct Records<T> {
     pub all: BTreeMap<NamespacedName, Arc<Record<T>>>,
     /// Everything up to this resourceVersion has been seen.
     pub position: u64,
+    /// The resourceVersions of answers that were taken in and that no watch has told yet.
+    pub answered: HashSet<u64>,
     admits: Admits,
 }
 
@@ -80,7 +82,7 @@ impl<T: Readable> Store<T> {
         let shared = Arc::new(Shared {
             kind,
             is_tapped,
-            records: RwLock::new(Records { all: BTreeMap::new(), position: 0, admits: all.clone() }),
+            records: RwLock::new(Records { all: BTreeMap::new(), position: 0, answered: HashSet::new(), admits: all.clone() }),
             changes: broadcast::Sender::new(FEED_LENGTH),
             state: watch::Sender::new(State::default()),
             cluster,
@@ -289,7 +291,7 @@ impl<T: Readable> Shared<T> {
     fn keep_only(&self, admits: Admits) {
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         let (kept, gone) = std::mem::take(&mut records.all).into_iter().partition(|(key, _)| admits(&key.0));
-        *records = Records { all: kept, position: 0, admits };
+        *records = Records { all: kept, position: 0, answered: HashSet::new(), admits };
         let gone: BTreeMap<NamespacedName, Arc<Record<T>>> = gone;
         for record in gone.into_values() {
             let _ = self.changes.send(Arc::new(RecordChange { deed: Deed::Deleted, before: Some(record.clone()), record }));
@@ -298,13 +300,6 @@ impl<T: Readable> Shared<T> {
 
     pub(super) fn get(&self, key: &NamespacedName) -> Option<Arc<Record<T>>> {
         self.records.read().unwrap_or_else(PoisonError::into_inner).all.get(key).cloned()
-    }
-
-    /// Whether this state of a record, or a later one, is there already.
-    pub(super) fn knows(&self, raw: &Raw<'_>) -> bool {
-        let version = raw.version();
-        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
-        version != 0 && records.all.get(&raw.key()).is_some_and(|r| version <= r.version())
     }
 
     /// Takes a newer state of a record. `write`: it is the answer to a request of ours, which the watch may have overtaken.
@@ -331,6 +326,9 @@ impl<T: Readable> Shared<T> {
             records.all.remove(&key);
         } else {
             records.all.insert(key, record.clone());
+            if write {
+                records.answered.insert(version);
+            }
         }
         // Sent under the lock, so that the feed has the order of the store.
         let deed = match (write && ends, &before) {
