@@ -76,7 +76,19 @@ impl View {
         if seen.sign.holder.is_empty() {
             return Some(age);
         }
-        age.checked_sub(seen.record.duration().unwrap_or(self.options.duration))
+        age.checked_sub(self.held_for(seen))
+    }
+
+    /// How long after it was seen a lease is anyone's. It was seen up to one look after it was written, and its holder has long stopped
+    /// relying on it by then.
+    fn held_for(&self, seen: &Seen) -> Duration {
+        seen.record.duration().unwrap_or(self.options.duration).saturating_sub(self.options.pause())
+    }
+
+    /// When the next lease of somebody else is anyone's, unless it is renewed.
+    pub fn next_free(&self, now: Instant) -> Option<Duration> {
+        let held = self.seen.values().filter(|s| !s.sign.holder.is_empty() && s.record.holder() != self.options.identity);
+        held.filter_map(|s| self.held_for(s).checked_sub(now.saturating_duration_since(s.since))).min()
     }
 
     /// The same of a shard, which may have no lease yet.

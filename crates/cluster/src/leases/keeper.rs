@@ -22,6 +22,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+/// The least that is waited for a lease to become free.
+const SOON: Duration = Duration::from_millis(20);
 /// How often giving back is tried.
 const RELEASES: usize = 3;
 
@@ -83,7 +85,8 @@ impl Keeper {
                 Err(error) => tracing::warn!(%error, ?deed, "a lease cannot be written; trying again"),
             }
         }
-        pause
+        // Not a look later.
+        self.view.next_free(now).map_or(pause, |free| pause.min(free.max(SOON)))
     }
 
     async fn read(&mut self) -> Result<(), Error> {
