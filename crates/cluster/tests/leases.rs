@@ -161,7 +161,7 @@ async fn fact_99_a_holder_that_died_is_followed_within_the_lease_time_whatever_t
     assert_eq!((one.holds(), two.holds()), (vec![0], vec![]));
     drop(one);
     let took = two.until(&[0]).await;
-    assert!(secs(10, 16).contains(&took), "{took:?}");
+    assert!(secs(12, 18).contains(&took), "{took:?}");
     let three = ground.replica("three", 1, ahead(-5)).await;
     sleep(Duration::from_secs(60)).await;
     assert_eq!((two.holds(), three.holds()), (vec![0], vec![]));
@@ -185,7 +185,7 @@ async fn one_that_is_cut_off_writes_no_more_before_another_does_not_even_late() 
     assert!(secs(7, 10).contains(&began.elapsed()), "{:?}", began.elapsed());
     assert_eq!(two.holds(), NONE, "it is a while before another takes it");
     two.until(&[0]).await;
-    assert!(secs(10, 16).contains(&began.elapsed()), "{:?}", began.elapsed());
+    assert!(secs(12, 18).contains(&began.elapsed()), "{:?}", began.elapsed());
     one.cut.send_replace(false);
     let read = Call::get(format!("{MAPS}/early"));
     assert!(fence.clone().scope(one.cluster.http().send(&read)).await.is_ok(), "it may read");

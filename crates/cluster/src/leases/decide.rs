@@ -79,10 +79,9 @@ impl View {
         age.checked_sub(self.held_for(seen))
     }
 
-    /// How long after it was seen a lease is anyone's. It was seen up to one look after it was written, and its holder has long stopped
-    /// relying on it by then.
+    /// How long after it was seen a lease is anyone's.
     fn held_for(&self, seen: &Seen) -> Duration {
-        seen.record.duration().unwrap_or(self.options.duration).saturating_sub(self.options.pause())
+        seen.record.duration().unwrap_or(self.options.duration)
     }
 
     /// When the next lease of somebody else is anyone's, unless it is renewed.
