@@ -20,7 +20,8 @@ static UUID: LazyLock<Regex> = LazyLock::new(|| pattern(r"[0-9a-f]{8}-[0-9a-f]{4
 static TIME: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?(Z|[+-]\d\d:?\d\d))?( UTC)?"));
 static TOKEN_VOLUME: LazyLock<Regex> = LazyLock::new(|| pattern(r"kube-api-access-[a-z0-9]{5}"));
 static GENERATED: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bgen-[bcdfghjklmnpqrstvwxz2456789]{5}\b"));
-static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\d+[smhdy](\d+[smhd])?$"));
+/// An age, or how often a pod began anew with the age of the last time.
+static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(\d+ \()?\d+[smhdy](?:\d+[smhd])?( ago\))?$"));
 static OWN_GROUP: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(diff-[0-9a-f]{5}-\d{5}|\{ns\})\.example\.(com|org)$"));
 /// A revision where a text tells one: any other number may equal one by chance.
 static TOLD_REVISION: LazyLock<Regex> =
@@ -253,7 +254,7 @@ impl Seen<'_> {
                 Value::Object(out)
             }
             Value::Array(list) => Value::Array(self.listed(list).into_iter().map(|v| self.value(v, in_table)).collect()),
-            Value::String(text) if in_table && AGE.is_match(text) => "{age}".into(),
+            Value::String(text) if in_table && AGE.is_match(text) => AGE.replace(text, "${1}{age}${2}").into(),
             Value::String(text) => self.text(text).into(),
             other => other.clone(),
         }

@@ -113,6 +113,18 @@ fn what_was_allocated_is_known_in_cells_and_refusals() {
 }
 
 #[test]
+fn an_age_is_no_difference_and_the_number_before_it_is() {
+    let said = |cell: &str| {
+        let table = json!({"kind": "Table", "rows": [{"cells": ["a", cell]}]});
+        normalise(&Script::default(), &Transcript { namespace: "d-1".into(), replies: vec![reply(table)] })
+    };
+    assert_eq!(said("5s"), said("6y328d"));
+    assert_eq!(said("3 (6y328d ago)"), said("3 (6y329d ago)"));
+    assert_ne!(said("3 (6y328d ago)"), said("4 (6y328d ago)"));
+    assert_ne!(said("3 (6y328d ago)"), said("3"));
+}
+
+#[test]
 fn what_the_script_sent_stays() {
     let body = json!({"spec": {"clusterIP": "10.0.0.7", "renewTime": "2024-01-01T00:00:00.000000Z"}});
     let step = super::super::Step { body: Some(json!({"ip": "10.0.0.7", "t": "2024-01-01T00:00:00Z"})), ..Default::default() };
