@@ -228,6 +228,73 @@ async fn who_does_not_know_the_secret_is_refused() {
     assert_eq!(post(&world, &[("X-Event-Key", "diagnostics:ping")], &json!({})).await.0, 200, "a ping is not signed");
 }
 
+fn ghcr() -> Value {
+    json!({"action": "published", "package": {"name": "app", "package_type": "CONTAINER", "owner": {"login": "Org"},
+        "package_version": {"container_metadata": {"tag": {"name": "1.2.3", "digest": "sha256:0"}}}}})
+}
+
+fn harbor() -> Value {
+    json!({"type": "PUSH_ARTIFACT", "occur_at": 1, "operator": "admin", "event_data": {
+        "resources": [{"digest": "sha256:0", "tag": "1.2.3", "resource_url": "ghcr.io/org/app:1.2.3"}],
+        "repository": {"name": "app", "namespace": "org", "repo_full_name": "org/app", "repo_type": "private"}}})
+}
+
+const PACKAGE: (&str, &str) = ("X-GitHub-Event", "package");
+
+#[tokio::test]
+async fn a_pushed_tag_refreshes_who_follows_it() {
+    let world = World::start_with(&[], &[("webhook.harbor.secret", SECRET)]).await;
+    let names = ["chart", "image", "other-tag", "z-last"];
+    let chart = json!({"repoURL": "ghcr.io/org", "chart": "app", "targetRevision": "1.*"});
+    application(&world, "chart", chart, "/elsewhere").await;
+    application(&world, "image", source("oci://ghcr.io/org/app", "1.2.3"), "/elsewhere").await;
+    application(&world, "other-tag", source("oci://ghcr.io/org/app", "2.0.0"), "").await;
+    application(&world, "z-last", source("oci://GHCR.io/org/app/", ">=1.0.0"), "").await;
+    for (headers, push) in [([PACKAGE], ghcr()), ([("Authorization", SECRET)], harbor())] {
+        assert_eq!(post(&world, &headers, &push).await, (200, String::new()), "{headers:?}");
+        assert_eq!(refreshed(&world, &names).await, ["chart", "image"], "{headers:?}");
+    }
+    // What is not a pushed tag is fine, and nothing follows.
+    let changed = |mut value: Value, pointer: &str, to: &str| {
+        *value.pointer_mut(pointer).expect("it is there") = to.into();
+        value
+    };
+    for (header, value) in [
+        (PACKAGE, changed(ghcr(), "/action", "updated")),
+        (PACKAGE, changed(ghcr(), "/package/package_type", "npm")),
+        (PACKAGE, changed(ghcr(), "/package/package_version/container_metadata/tag/name", "")),
+        (("Authorization", SECRET), changed(harbor(), "/type", "PULL_ARTIFACT")),
+        (("Authorization", SECRET), changed(harbor(), "/event_data/resources/0/tag", "")),
+    ] {
+        assert_eq!(post(&world, &[header], &value).await, (200, String::new()), "{value}");
+    }
+    for header in [PACKAGE, ("Authorization", SECRET)] {
+        assert_eq!(send(&world, Method::POST, &[header], "{").await, (400, FAILED.to_owned()), "{header:?}");
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!is_asked(&world, "image").await);
+}
+
+#[tokio::test]
+async fn registries_must_know_the_secret() {
+    let world = World::start_with(&[], &[("webhook.github.secret", SECRET), ("webhook.harbor.secret", SECRET)]).await;
+    application(&world, "z-last", source("oci://ghcr.io/org/app", "1.2.3"), "").await;
+    let content = ghcr().to_string();
+    let right = format!("sha256={}", signature(&content));
+    let unauthorized = (401, "Unauthorized\n".to_owned());
+    for headers in [vec![PACKAGE], vec![PACKAGE, ("X-Hub-Signature-256", "sha256=00")], vec![PACKAGE, ("X-Hub-Signature-256", "x")]] {
+        assert_eq!(send(&world, Method::POST, &headers, content.clone()).await, unauthorized, "{headers:?}");
+    }
+    let unknown = (400, "Unknown webhook event\n".to_owned());
+    assert_eq!(post(&world, &[("Authorization", "Bearer sesame")], &harbor()).await, unknown);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(!is_asked(&world, "z-last").await);
+    assert_eq!(send(&world, Method::POST, &[PACKAGE, ("X-Hub-Signature-256", &right)], content).await.0, 200);
+    refreshed(&world, &["z-last"]).await;
+    let without = World::start().await;
+    assert_eq!(post(&without, &[("Authorization", SECRET)], &harbor()).await, unknown, "without a secret Harbor is nobody");
+}
+
 #[tokio::test]
 async fn what_is_no_push_is_answered_as_argo_cd_does() {
     let world = World::start_with(&[("webhook.maxPayloadSizeMB", "1")], &[]).await;
@@ -304,7 +371,8 @@ async fn hostile_payloads_are_refused_or_taken() {
     let world = World::start().await;
     application(&world, "z-last", source("https://git.example/org/repo", "main"), ".").await;
     let mut sent = 0;
-    for (name, headers, push) in pushes() {
+    let registry = ("ghcr", vec![PACKAGE], ghcr());
+    for (name, headers, push) in pushes().into_iter().chain([registry]) {
         let whole = push.to_string();
         let cut = (0..whole.len()).step_by(7).map(|end| whole.as_bytes()[..end].to_vec());
         let changed = mutations(&push).into_iter().map(|value| value.to_string().into_bytes());

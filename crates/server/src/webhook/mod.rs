@@ -1,4 +1,4 @@
-//! `/api/webhook`: a Git host tells of a push, and the Applications that it concerns are refreshed.
+//! `/api/webhook`: a Git host or a registry tells of a push, and the Applications that it concerns are refreshed.
 //!
 //! Main type: [`Webhooks`]. Who sends is not logged in: a request is checked against the host's secret before its content is read
 //! as JSON, and all that are held at a time share one allowance of memory. Answers are Argo CD's.
@@ -6,6 +6,7 @@
 mod concern;
 mod payload;
 mod provider;
+mod registry;
 
 use crate::{assets, server::State, services::application::read::refresh_request, settings::Settings};
 use concern::Watched;
@@ -13,7 +14,7 @@ use futures::StreamExt as _;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use jiff::SignedDuration;
-use payload::Push;
+use payload::Event;
 use provider::Provider;
 use std::{sync::Arc, time::Duration};
 use tiphys_api::Application;
@@ -59,6 +60,8 @@ enum Refusal {
     Payload,
     /// The secret is not the right one.
     Secret,
+    /// The same, as registries are told.
+    Unauthorized,
     Failed,
     Full,
 }
@@ -86,6 +89,7 @@ fn refuse(refusal: Refusal, megabytes: usize) -> Response<Body> {
             assets::text(StatusCode::BAD_REQUEST, format!("Webhook processing failed: payload must be valid JSON under {megabytes} MB\n"))
         }
         Refusal::Secret | Refusal::Failed => assets::text(StatusCode::BAD_REQUEST, FAILED),
+        Refusal::Unauthorized => assets::text(StatusCode::UNAUTHORIZED, "Unauthorized\n"),
         Refusal::Full => {
             tracing::info!("Queue is full, discarding webhook payload");
             assets::text(StatusCode::SERVICE_UNAVAILABLE, "Queue is full, discarding webhook payload\n")
@@ -100,10 +104,10 @@ fn max_megabytes(settings: &Settings) -> usize {
 /// Checks a request and lets what follows from it go on by itself.
 async fn accept(state: &Arc<State>, settings: &Settings, request: Request<Body>, limit: usize) -> Result<(), Refusal> {
     let (parts, body) = request.into_parts();
-    let provider = Provider::of(&parts.headers).ok_or(Refusal::Unknown)?;
     let secrets = &settings.webhook_secrets;
+    let provider = Provider::of(&parts.headers, secrets).ok_or(Refusal::Unknown)?;
     let audited = |e: Refusal| {
-        if e == Refusal::Secret {
+        if matches!(e, Refusal::Secret | Refusal::Unauthorized) {
             tracing::info!(security = SECURITY_HIGH, "{} webhook {} verification failed", provider.name(), provider.proof());
         }
         e
@@ -115,14 +119,16 @@ async fn accept(state: &Arc<State>, settings: &Settings, request: Request<Body>,
     if !provider.knows_event(&parts.headers) {
         return Err(Refusal::Failed);
     }
-    let (content, memory) = tokio::time::timeout(SLOW, read(body, limit, &state.webhooks.memory)).await.unwrap_or(Err(Refusal::Payload))?;
+    let received = tokio::time::timeout(SLOW, read(body, limit, &state.webhooks.memory)).await.unwrap_or(Err(Refusal::Payload));
+    // Only Git hosts are told of the limit.
+    let (content, memory) = received.map_err(|e| if e == Refusal::Payload && provider.is_registry() { Refusal::Failed } else { e })?;
     provider.check_content(&parts.headers, &content, secrets).map_err(audited)?;
-    let Some(push) = payload::read(provider, &parts.headers, &content)? else { return Ok(()) };
+    let Some(event) = payload::read(provider, &parts.headers, &content)? else { return Ok(()) };
     drop(content);
     let place = state.webhooks.queue.clone().try_acquire_owned().map_err(|_| Refusal::Full)?;
     let (state, jitter) = (state.clone(), Jitter::of(settings));
     tokio::spawn(async move {
-        refresh(&state, &push, jitter).await;
+        refresh(&state, &event, jitter).await;
         drop((place, memory));
     });
     Ok(())
@@ -155,6 +161,8 @@ struct Jitter {
 }
 
 impl Jitter {
+    const NONE: Self = Self { most: Duration::ZERO, threshold: usize::MAX };
+
     fn of(settings: &Settings) -> Self {
         let most = settings.value(JITTER).parse::<SignedDuration>().ok().and_then(|d| d.try_into().ok()).unwrap_or_default();
         Self { most, threshold: settings.value(JITTER_THRESHOLD).parse().unwrap_or(JITTER_THRESHOLD_APPS) }
@@ -165,15 +173,28 @@ impl Jitter {
     }
 }
 
-/// Asks for a comparison of every Application that the push concerns.
-async fn refresh(state: &State, push: &Push, jitter: Jitter) {
-    for url in &push.urls {
-        let (revision, head) = (push.revisions.join(", "), push.head);
-        tracing::info!("Received push event repo: {url}, revision: {revision}, touchedHead: {head}");
+/// Asks for a comparison of every Application that the event concerns.
+async fn refresh(state: &State, event: &Event, jitter: Jitter) {
+    match event {
+        Event::Push(push) => {
+            for url in &push.urls {
+                let (revision, head) = (push.revisions.join(", "), push.head);
+                tracing::info!("Received push event repo: {url}, revision: {revision}, touchedHead: {head}");
+            }
+            let watched = Watched::new(push);
+            ask_all(state, |app| watched.concerns(app), jitter).await;
+        }
+        Event::Registry(pushed) => {
+            let repo = format!("oci://{}", pushed.repository);
+            tracing::info!(repo, tag = pushed.tag, "Received registry webhook event");
+            ask_all(state, |app| pushed.concerns(app), Jitter::NONE).await;
+        }
     }
-    let watched = Watched::new(push);
+}
+
+async fn ask_all(state: &State, concerns: impl Fn(&Application) -> bool, jitter: Jitter) {
     state.index.ready().await;
-    let concerned = state.index.all().0.into_iter().filter(|app| state.store.permits(&app.metadata.namespace) && watched.concerns(app));
+    let concerned = state.index.all().0.into_iter().filter(|app| state.store.permits(&app.metadata.namespace) && concerns(app));
     let asked = concerned.enumerate().map(|(i, app)| async move {
         let delay = jitter.delay(i);
         if !delay.is_zero() {

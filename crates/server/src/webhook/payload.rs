@@ -1,7 +1,11 @@
 //! What a webhook's content says, whoever sent it: a [`Push`]. What is missing or null is empty; what is of a wrong type refuses the
 //! request; of what may be many, no more than [`MAX_FILES`] are kept.
 
-use super::{Refusal, provider::Provider};
+use super::{
+    Refusal,
+    provider::Provider,
+    registry::{self, Pushed},
+};
 use http::HeaderMap;
 use serde::{
     Deserialize, Deserializer,
@@ -27,8 +31,23 @@ pub struct Push {
     pub files: Vec<String>,
 }
 
-/// The push, if it is one.
-pub fn read(provider: Provider, headers: &HeaderMap, content: &[u8]) -> Result<Option<Push>, Refusal> {
+/// What has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    Push(Push),
+    Registry(Pushed),
+}
+
+/// What has changed, if anything has that somebody may follow.
+pub fn read(provider: Provider, headers: &HeaderMap, content: &[u8]) -> Result<Option<Event>, Refusal> {
+    match provider {
+        Provider::Ghcr => Ok(registry::ghcr(content)?.map(Event::Registry)),
+        Provider::Harbor => Ok(registry::harbor(content)?.map(Event::Registry)),
+        _ => Ok(push(provider, headers, content)?.map(Event::Push)),
+    }
+}
+
+fn push(provider: Provider, headers: &HeaderMap, content: &[u8]) -> Result<Option<Push>, Refusal> {
     let push = match (provider, provider.event(headers)) {
         (Provider::GitHub, "ping") | (Provider::BitbucketServer, "diagnostics:ping") => None,
         (Provider::GitHub | Provider::Gogs, _) => Some(json::<Commits>(content)?.push(|c| &c.repository, |web| &web.html_url)),
@@ -37,11 +56,12 @@ pub fn read(provider: Provider, headers: &HeaderMap, content: &[u8]) -> Result<O
         (Provider::AzureDevOps, _) => azure(content)?,
         (Provider::Bitbucket, _) => Some(bitbucket(content)?),
         (Provider::BitbucketServer, _) => Some(bitbucket_server(content)?),
+        (Provider::Ghcr | Provider::Harbor, _) => None,
     };
     Ok(push.filter(|push| !push.urls.is_empty()))
 }
 
-fn json<T: DeserializeOwned>(content: &[u8]) -> Result<T, Refusal> {
+pub fn json<T: DeserializeOwned>(content: &[u8]) -> Result<T, Refusal> {
     serde_json::from_slice(content).map_err(|_| Refusal::Failed)
 }
 
@@ -51,7 +71,7 @@ pub fn revision(reference: &str) -> String {
 }
 
 /// Null is as good as nothing.
-fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 

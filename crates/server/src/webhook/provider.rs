@@ -1,6 +1,6 @@
 //! Who sends a webhook, and whether it knows the secret. Secrets are compared without telling where they differ.
 
-use super::Refusal;
+use super::{Refusal, SECURITY_HIGH};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hmac::{Hmac, Mac};
 use http::{HeaderMap, header::AUTHORIZATION};
@@ -18,20 +18,32 @@ pub enum Provider {
     GitLab,
     Bitbucket,
     BitbucketServer,
+    /// GitHub's registry.
+    Ghcr,
+    Harbor,
 }
 
 impl Provider {
-    /// In this order: Gogs sends GitHub's header too, and Bitbucket that of its server.
-    pub fn of(headers: &HeaderMap) -> Option<Self> {
+    /// In this order: Gogs sends GitHub's header too, and Bitbucket that of its server. Harbor has none, and is known by its secret alone.
+    pub fn of(headers: &HeaderMap, secrets: &Secrets) -> Option<Self> {
+        let has = |name| !text(headers, name).is_empty();
+        let package = text(headers, "x-github-event") == "package";
         let marks = [
-            ("x-vss-activityid", Self::AzureDevOps),
-            ("x-gogs-event", Self::Gogs),
-            ("x-github-event", Self::GitHub),
-            ("x-gitlab-event", Self::GitLab),
-            ("x-hook-uuid", Self::Bitbucket),
-            ("x-event-key", Self::BitbucketServer),
+            (has("x-vss-activityid"), Self::AzureDevOps),
+            (has("x-gogs-event"), Self::Gogs),
+            (has("x-github-event") && !package, Self::GitHub),
+            (has("x-gitlab-event"), Self::GitLab),
+            (has("x-hook-uuid"), Self::Bitbucket),
+            (has("x-event-key"), Self::BitbucketServer),
+            (package, Self::Ghcr),
         ];
-        marks.into_iter().find(|(name, _)| !text(headers, name).is_empty()).map(|(_, provider)| provider)
+        let marked = marks.into_iter().find(|(is_it, _)| *is_it).map(|(_, provider)| provider);
+        marked.or_else(|| is_harbor(headers, secrets).then_some(Self::Harbor))
+    }
+
+    /// Who tells of images and charts, not of commits.
+    pub fn is_registry(self) -> bool {
+        matches!(self, Self::Ghcr | Self::Harbor)
     }
 
     pub fn name(self) -> &'static str {
@@ -41,6 +53,7 @@ impl Provider {
             Self::GitHub => "GitHub",
             Self::GitLab => "GitLab",
             Self::Bitbucket | Self::BitbucketServer => "BitBucket",
+            Self::Ghcr | Self::Harbor => "Registry",
         }
     }
 
@@ -50,14 +63,14 @@ impl Provider {
             Self::AzureDevOps => "basic auth",
             Self::GitLab => "token",
             Self::Bitbucket => "UUID",
-            Self::Gogs | Self::GitHub | Self::BitbucketServer => "HMAC",
+            Self::Gogs | Self::GitHub | Self::BitbucketServer | Self::Ghcr | Self::Harbor => "HMAC",
         }
     }
 
     /// The event as its header names it.
     pub fn event(self, headers: &HeaderMap) -> &str {
         match self {
-            Self::AzureDevOps => "",
+            Self::AzureDevOps | Self::Ghcr | Self::Harbor => "",
             Self::Gogs => text(headers, "x-gogs-event"),
             Self::GitHub => text(headers, "x-github-event"),
             Self::GitLab => text(headers, "x-gitlab-event"),
@@ -68,7 +81,7 @@ impl Provider {
     /// Whether the event is one that is taken. Azure DevOps names it in the content.
     pub fn knows_event(self, headers: &HeaderMap) -> bool {
         match (self, self.event(headers)) {
-            (Self::AzureDevOps, _)
+            (Self::AzureDevOps | Self::Ghcr | Self::Harbor, _)
             | (Self::Gogs, "push")
             | (Self::GitHub, "push" | "ping")
             | (Self::GitLab, "Push Hook" | "Tag Push Hook" | "System Hook")
@@ -95,7 +108,7 @@ impl Provider {
                 let uuid = secret("webhook.bitbucket.uuid");
                 uuid.is_empty() || same(text(headers, "x-hook-uuid").as_bytes(), uuid)
             }
-            Self::Gogs | Self::GitHub | Self::BitbucketServer => true,
+            Self::Gogs | Self::GitHub | Self::BitbucketServer | Self::Ghcr | Self::Harbor => true,
         };
         if known { Ok(()) } else { Err(Refusal::Secret) }
     }
@@ -108,18 +121,31 @@ impl Provider {
             // A ping is not signed.
             Self::BitbucketServer if self.event(headers) == "diagnostics:ping" => return Ok(()),
             Self::BitbucketServer => ("webhook.bitbucketserver.secret", "x-hub-signature", "sha256="),
-            Self::AzureDevOps | Self::GitLab | Self::Bitbucket => return Ok(()),
+            Self::Ghcr => ("webhook.github.secret", "x-hub-signature-256", "sha256="),
+            Self::AzureDevOps | Self::GitLab | Self::Bitbucket | Self::Harbor => return Ok(()),
         };
+        let wrong = if self.is_registry() { Refusal::Unauthorized } else { Refusal::Secret };
         let Some(secret) = secrets.get(key) else { return Ok(()) };
         let signature = text(headers, header);
         if signature.is_empty() {
-            return Err(Refusal::Failed);
+            return Err(if self.is_registry() { wrong } else { Refusal::Failed });
         }
-        let mut mac = Hmac::<Sha256>::new_from_slice(secret).map_err(|_| Refusal::Secret)?;
+        let mut mac = Hmac::<Sha256>::new_from_slice(secret).map_err(|_| wrong)?;
         mac.update(content);
-        let signature = hex(signature.strip_prefix(prefix).unwrap_or(signature)).ok_or(Refusal::Secret)?;
-        mac.verify_slice(&signature).map_err(|_| Refusal::Secret)
+        let signature = hex(signature.strip_prefix(prefix).unwrap_or(signature)).ok_or(wrong)?;
+        mac.verify_slice(&signature).map_err(|_| wrong)
     }
+}
+
+/// Whether what authorises the request is Harbor's secret. Without one Harbor is not believed.
+fn is_harbor(headers: &HeaderMap, secrets: &Secrets) -> bool {
+    let (given, secret) = (headers.get(AUTHORIZATION).map_or(&[][..], |v| v.as_bytes()), secrets.get("webhook.harbor.secret"));
+    let Some(secret) = secret.filter(|_| !given.is_empty()) else { return false };
+    let known = same(given, secret);
+    if !known {
+        tracing::info!(security = SECURITY_HIGH, "Harbor webhook auth header mismatch");
+    }
+    known
 }
 
 pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
