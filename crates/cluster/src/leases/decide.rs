@@ -79,9 +79,9 @@ impl View {
         age.checked_sub(self.held_for(seen))
     }
 
-    /// How long after it was seen a lease is anyone's.
+    /// How long after it was seen a lease is anyone's. It was seen up to one look after it was written, and then its time had begun.
     fn held_for(&self, seen: &Seen) -> Duration {
-        seen.record.duration().unwrap_or(self.options.duration)
+        seen.record.duration().unwrap_or(self.options.duration).saturating_sub(self.options.pause())
     }
 
     /// When the next lease of somebody else is anyone's, unless it is renewed.
@@ -109,12 +109,21 @@ impl View {
             // Two that divide differently may each have taken one at the same moment.
             let give = (asked && left > 1) || (contested && !open(*shard));
             left -= usize::from(give);
-            deeds.push(if give { Deed::Release(*shard) } else { Deed::Renew(*shard) });
+            if give {
+                deeds.push(Deed::Release(*shard));
+            } else if !open(*shard) || self.is_due(*shard, now) {
+                deeds.push(Deed::Renew(*shard));
+            }
         }
         if !contested {
             deeds.extend(if mine.is_empty() { self.first_one(now) } else { self.one_more(now) });
         }
         deeds
+    }
+
+    /// Every other look renews a lease.
+    fn is_due(&self, shard: usize, now: Instant) -> bool {
+        self.seen_of(shard).is_some_and(|seen| now.saturating_duration_since(seen.since) >= self.options.pause() / 2)
     }
 
     /// For a replica that has none: one that is free, else one of somebody who has several.

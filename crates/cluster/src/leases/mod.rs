@@ -18,19 +18,27 @@ mod weights;
 pub use fence::Fence;
 pub use weights::{Loads, Weights};
 
-use crate::connect::Cluster;
+use crate::{
+    connect::Cluster,
+    request::{Call, JSON},
+};
 use fence::Tenure;
+use http::Method;
 use jiff::Timestamp;
 use keeper::Keeper;
+use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, watch},
     task::JoinSet,
+    time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
 /// How long a lease lasts when its holder is gone.
 pub const DURATION: Duration = Duration::from_secs(15);
+/// Longer than a process runs.
+const ENDLESS: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// What leases are wanted, and as whom.
 #[derive(Clone)]
@@ -78,12 +86,12 @@ impl LeaseOptions {
 
     /// Between two looks.
     fn pause(&self) -> Duration {
-        self.duration * 2 / 15
+        self.duration / 15
     }
 
-    /// How long a holder relies on a lease that it cannot renew.
+    /// How long a holder relies on a lease that it cannot renew. From then on until another may have it, a third of its time goes by.
     fn reliance(&self) -> Duration {
-        self.duration * 2 / 3
+        self.duration * 3 / 5
     }
 
     fn patience(&self) -> Duration {
@@ -111,6 +119,37 @@ impl Leases {
         let mut tasks = JoinSet::new();
         tasks.spawn(Keeper::new(cluster, options, senders, (changed, weighs)).run(stop.clone()));
         Self { tenures, changes, weights, stop, keeper: Mutex::new(tasks) }
+    }
+
+    /// One shard that is held without any lease, for whoever may not use them: nothing keeps a second holder away. Must be called inside a
+    /// tokio runtime.
+    pub fn without(count: usize, shard: usize) -> Self {
+        let senders: Vec<_> = (0..count).map(|_| watch::Sender::new(Tenure::default())).collect();
+        let tenures = senders.iter().map(watch::Sender::subscribe).collect();
+        if let Some(sender) = senders.get(shard) {
+            sender.send_replace(Tenure { epoch: 1, until: Some(Instant::now() + ENDLESS) });
+        }
+        let ((changed, changes), (weighs, weights)) = (watch::channel(0), watch::channel(Weights::equal(count)));
+        let stop = CancellationToken::new();
+        let (mut tasks, stopped) = (JoinSet::new(), stop.clone());
+        tasks.spawn(async move {
+            stopped.cancelled().await;
+            for sender in &senders {
+                sender.send_replace(Tenure::default());
+            }
+            drop((changed, weighs));
+        });
+        Self { tenures, changes, weights, stop, keeper: Mutex::new(tasks) }
+    }
+
+    /// Whether leases may be used in a namespace, as the API server says. Without an answer they may.
+    pub async fn permitted(cluster: &Cluster, namespace: &str) -> bool {
+        let attributes = json!({"namespace": namespace, "verb": "create", "group": "coordination.k8s.io", "resource": "leases"});
+        let review =
+            json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": attributes}});
+        let call = Call::new(Method::POST, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").with_body(JSON, review.to_string());
+        let answer = cluster.http().json::<Value>(&call).await;
+        !answer.is_ok_and(|review| review["status"]["allowed"] == false)
     }
 
     /// Leave to write for a shard; `None` when its lease is not held.
