@@ -90,10 +90,14 @@ fn stage(finalizers: &[String]) -> Option<Stage> {
     Stage::ORDER.into_iter().find(|stage| finalizers.iter().any(|f| stage.is_held_by(f)))
 }
 
+/// Whether a condition says why the deletion does not go on.
+pub(super) fn is_told(pass: &Pass<'_>, text: &str) -> bool {
+    pass.app.status.conditions.iter().any(|c| c.type_ == "DeletionError" && c.message == text)
+}
+
 /// Says why the deletion does not go on.
 async fn refused(pass: &mut Pass<'_>, text: String) -> Result<Again, Error> {
-    let known = pass.app.status.conditions.iter().any(|c| c.type_ == "DeletionError" && c.message == text);
-    if !known {
+    if !is_told(pass, &text) {
         pass.event(true, "StatusRefreshed", format!("Unable to delete application resources: {text}"));
     }
     let condition = Condition::new(ConditionType::DeletionError, text);
@@ -164,9 +168,8 @@ async fn deletable(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Vec<Arc<Obj
 /// The live objects that belong to the Application and that its project lets it have.
 pub(super) async fn owned(cluster: &LiveCluster, rules: &CompareRules) -> Result<Vec<Arc<Object>>, String> {
     let live = cluster.cache.managed(&rules.tracking.app_name, &[]).await.map_err(|e| e.to_string())?;
-    let ours =
-        |o: &Object| track::owner(o, &rules.tracking).is_some_and(|owner| owner == rules.tracking.app_name) && permit::live(rules, o);
-    Ok(live.into_values().filter(|o| ours(o)).collect())
+    let marked = |o: &Object| track::owner(o, &rules.tracking).is_some_and(|owner| owner == rules.tracking.app_name);
+    Ok(live.into_values().filter(|o| permit::live(rules, o)).map(|o| o.object()).filter(|o| marked(o)).collect())
 }
 
 async fn remove_finalizers(pass: &mut Pass<'_>, which: impl Fn(&str) -> bool) -> Result<(), Error> {

@@ -65,7 +65,7 @@ impl When {
 pub fn align(finalizers: &mut Vec<String>, comparison: &Comparison) {
     let complete = !comparison.conditions.iter().any(Condition::is_error);
     for when in When::ALL {
-        let wanted = comparison.delete_hooks.iter().any(|o| when.is(o));
+        let wanted = comparison.delete_hooks.iter().any(|o| when.is(&o.object()));
         for name in [when.finalizer().to_owned(), when.cleanup_finalizer()] {
             match finalizers.iter().position(|f| *f == name) {
                 None if wanted => finalizers.push(name),
@@ -76,8 +76,8 @@ pub fn align(finalizers: &mut Vec<String>, comparison: &Comparison) {
     }
 }
 
-/// Creates the hooks that are not there and looks how the others do. True when all have ended well; the error names those that failed,
-/// which are removed so that they run again.
+/// Creates the hooks that are not there and looks how the others do. True when all have ended well; the error names those that failed.
+/// They are removed, so that they run again, at a look after it was told: once they are gone nobody can tell that they failed.
 pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<bool, String> {
     let doing = |e: String| format!("error executing {} hooks: {e}", when.name());
     let cluster = compare::cluster(pass).await?;
@@ -85,8 +85,8 @@ pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<bool, String> {
     let comparison = desired(pass, &cluster).await.map_err(doing)?;
     let running = live(&cluster, &comparison.rules, when).await?;
     let mut created = false;
-    for object in comparison.delete_hooks.iter().filter(|o| when.is(o)) {
-        let object = named(pass, object, when);
+    for object in comparison.delete_hooks.iter().map(|o| o.object()).filter(|o| when.is(o)) {
+        let object = named(pass, &object, when);
         if running.iter().any(|r| r.key() == object.key()) {
             continue;
         }
@@ -102,19 +102,19 @@ pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<bool, String> {
     if created {
         return Ok(false);
     }
-    let (mut failed, mut waiting) = (Vec::new(), false);
-    for object in &running {
-        let health = health_of(object, &comparison.rules);
-        waiting |= health == HealthStatus::Progressing;
-        if health == HealthStatus::Degraded {
-            failed.push(format!("{}/{}", object.namespace(), object.name()));
+    let is = |object: &Object, status| health_of(object, &comparison.rules) == status;
+    let failed: Vec<_> = running.iter().filter(|o| is(o, HealthStatus::Degraded)).collect();
+    if failed.is_empty() {
+        return Ok(!running.iter().any(|o| is(o, HealthStatus::Progressing)));
+    }
+    let names: Vec<_> = failed.iter().map(|o| format!("{}/{}", o.namespace(), o.name())).collect();
+    let text = doing(format!("{} hook(s) failed: {}", when.name(), names.join(", ")));
+    if delete::is_told(pass, &text) {
+        for object in failed {
             delete::remove(&executor, object, "Background").await?;
         }
     }
-    match failed.is_empty() {
-        true => Ok(!waiting),
-        false => Err(doing(format!("{} hook(s) failed: {}", when.name(), failed.join(", ")))),
-    }
+    Err(text)
 }
 
 /// Removes the hooks whose delete policies say so. True when there are none left to be removed.

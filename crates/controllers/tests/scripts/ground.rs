@@ -81,7 +81,7 @@ pub struct Ground {
     pub now: Now,
     /// Of the process that runs now.
     states: Arc<Mutex<AppStates>>,
-    embedded: Option<Arc<EmbeddedKube>>,
+    embedded: Option<(Arc<EmbeddedKube>, Wire)>,
     /// Set: the controller's clock panics, once.
     pub fault: Arc<AtomicBool>,
     stop: CancellationToken,
@@ -112,19 +112,18 @@ impl Ground {
         let (fault, stop, states) = (Arc::new(AtomicBool::new(false)), CancellationToken::new(), Arc::default());
         let (broken, clock) = (fault.clone(), now.clone());
         let clock: Now = Arc::new(move || if broken.swap(false, Ordering::Relaxed) { panic!("the clock is broken") } else { clock() });
-        let kube = embedded.as_ref().map(|(kube, _)| kube.clone());
         let process = Process { clock, states: Arc::clone(&states), stop: stop.clone() };
-        let controller = match embedded {
-            Some((kube, wire)) => tokio::spawn(process.run_again_and_again(kube, wire)),
+        let controller = match &embedded {
+            Some((kube, wire)) => tokio::spawn(process.run_again_and_again(kube.clone(), wire.clone())),
             None => tokio::spawn(process.run(cluster.clone())),
         };
-        Self { cluster, discovery, now, states, embedded: kube, fault, stop, controller }
+        Self { cluster, discovery, now, states, embedded, fault, stop, controller }
     }
 
     pub async fn close(self) {
         self.stop.cancel();
         self.controller.await.expect("the controller ends in order");
-        if let Some(kube) = self.embedded.and_then(Arc::into_inner) {
+        if let Some(kube) = self.embedded.and_then(|(kube, _)| Arc::into_inner(kube)) {
             kube.shutdown().await;
         }
     }
@@ -149,15 +148,17 @@ impl Ground {
         self.embedded.is_none()
     }
 
-    /// Lets the embedded cluster and the controller come to rest.
+    /// Lets the embedded cluster and the controller come to rest. A controller that has just died, or begun, is not at rest: what it waited
+    /// for, it waits for again.
     pub async fn settle(&self) {
-        let Some(kube) = &self.embedded else { return };
-        let (mut revision, mut quiet, limit) = (kube.registry().revision(), Duration::ZERO, Instant::now() + RESTLESS);
+        let Some((kube, wire)) = &self.embedded else { return };
+        let state = || (kube.registry().revision(), wire.process());
+        let (mut before, mut quiet, limit) = (state(), Duration::ZERO, Instant::now() + RESTLESS);
         while quiet < QUIET && Instant::now() < limit {
             sleep(TICK).await;
-            let now = kube.registry().revision();
-            quiet = if now == revision { quiet + TICK } else { Duration::ZERO };
-            revision = now;
+            let now = state();
+            quiet = if now == before { quiet + TICK } else { Duration::ZERO };
+            before = now;
         }
     }
 

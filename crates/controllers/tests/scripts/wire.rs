@@ -131,6 +131,11 @@ impl Wire {
         self.state().events
     }
 
+    /// Changes whenever a process begins or dies.
+    pub fn process(&self) -> usize {
+        self.process.load(Ordering::Relaxed)
+    }
+
     /// How often each kind of harm was done.
     pub fn harm(&self) -> BTreeMap<&'static str, usize> {
         self.state().harm.clone()
