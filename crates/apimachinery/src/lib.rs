@@ -5,13 +5,16 @@
 //! Pure: no clock, no network, no file. It knows nothing of Applications, Git or Argo CD.
 
 pub mod gvk;
+pub mod kept;
 pub mod key;
 pub mod object;
+pub mod packed;
 pub mod patch;
 pub mod quantity;
 pub mod schema;
 pub mod selector;
 
 pub use gvk::{GroupKind, Gvk, Gvr};
+pub use kept::Kept;
 pub use key::ResourceKey;
 pub use object::{Object, ObjectError, OwnerReference};

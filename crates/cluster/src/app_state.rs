@@ -3,16 +3,15 @@
 //! Main type: [`AppStates`]. The controller publishes, the server and the page read; neither knows the other. Large texts are kept
 //! compressed, so that memory is bounded by what is shown, not by what was compared.
 
+use crate::FEED_LENGTH;
 use hashbrown::HashMap;
 use std::{
     fmt,
     sync::{Arc, PoisonError, RwLock},
 };
 use tiphys_api::resource::{ApplicationTree, ResourceDiff};
+use tiphys_apimachinery::packed::PackedText;
 use tokio::sync::{broadcast, watch};
-
-const FEED_LENGTH: usize = 8192;
-const LEVEL: i32 = 1;
 
 /// An Application's own namespace and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,48 +49,20 @@ impl fmt::Display for AppKey {
 pub struct AppState {
     /// Counts up with every publication for the same Application; 0 means nothing was published yet.
     pub generation: u64,
-    managed: Packed,
+    /// A list as JSON; empty before the first publication.
+    managed: PackedText,
     pub tree: Arc<ApplicationTree>,
-}
-
-/// JSON, compressed.
-#[derive(Clone, Default)]
-struct Packed {
-    bytes: Arc<[u8]>,
-    plain: usize,
-}
-
-impl fmt::Debug for Packed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {} bytes", self.bytes.len(), self.plain)
-    }
-}
-
-impl Packed {
-    fn new(items: &[ResourceDiff]) -> Self {
-        let json = serde_json::to_vec(items).expect("resource differences are plain data");
-        let bytes = zstd::bulk::compress(&json, LEVEL).expect("compressing into memory does not fail");
-        Self { bytes: bytes.into(), plain: json.len() }
-    }
-
-    fn items(&self) -> Vec<ResourceDiff> {
-        if self.plain == 0 {
-            return Vec::new();
-        }
-        let json = zstd::bulk::decompress(&self.bytes, self.plain).expect("compressed by us");
-        serde_json::from_slice(&json).expect("written by us")
-    }
 }
 
 impl AppState {
     /// Managed resources with their differences, unpacked for this call.
     pub fn managed(&self) -> Vec<ResourceDiff> {
-        self.managed.items()
+        serde_json::from_str(&self.managed.read()).unwrap_or_default()
     }
 
     /// Bytes held for the managed resources.
     pub fn packed_bytes(&self) -> usize {
-        self.managed.bytes.len()
+        self.managed.bytes_held()
     }
 }
 
@@ -119,7 +90,8 @@ impl AppStates {
 
     /// Replaces what is known of an Application and tells those who watch it.
     pub fn publish(&self, app: &AppKey, managed: &[ResourceDiff], tree: ApplicationTree) {
-        self.put(app, Some(Packed::new(managed)), tree);
+        let json = serde_json::to_string(managed).expect("resource differences are plain data");
+        self.put(app, Some(PackedText::new(&json)), tree);
     }
 
     /// Replaces the tree alone, as when only health changed.
@@ -127,7 +99,7 @@ impl AppStates {
         self.put(app, None, tree);
     }
 
-    fn put(&self, app: &AppKey, managed: Option<Packed>, tree: ApplicationTree) {
+    fn put(&self, app: &AppKey, managed: Option<PackedText>, tree: ApplicationTree) {
         let tree = Arc::new(tree);
         self.sender(app).send_modify(|state| {
             let managed = managed.unwrap_or_else(|| state.managed.clone());

@@ -20,6 +20,9 @@ pub mod taps;
 pub mod traffic;
 pub mod watch;
 
+/// Changes that a slow reader may be behind before it is told that it missed some. The room for them is taken at once.
+const FEED_LENGTH: usize = 2048;
+
 pub use app_state::{AppKey, AppState, AppStates};
 pub use cache::{CacheOptions, Change, Deed, Live, LiveCache};
 pub use connect::{Cluster, ClusterSecret, ConnectOptions, Overrides, Source, Version};

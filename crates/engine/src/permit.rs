@@ -6,7 +6,7 @@ use crate::{
     pattern::{glob, path_match},
     types::{CompareRules, DestinationRule, ExclusionRule, KindRule, ProjectRules},
 };
-use tiphys_apimachinery::{GroupKind, Object};
+use tiphys_apimachinery::{GroupKind, Kept};
 
 /// Whether the project permits a kind (and, at cluster scope, a name).
 pub fn kind(project: &ProjectRules, gk: &GroupKind, name: &str, namespaced: bool) -> bool {
@@ -20,7 +20,7 @@ pub fn kind(project: &ProjectRules, gk: &GroupKind, name: &str, namespaced: bool
 }
 
 /// Whether the project permits to look after this live object: its kind, and the namespace it is in.
-pub fn live(rules: &CompareRules, object: &Object) -> bool {
+pub fn live(rules: &CompareRules, object: &Kept) -> bool {
     resource(rules, object.group(), object.kind(), object.namespace(), object.name())
 }
 

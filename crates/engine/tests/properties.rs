@@ -6,7 +6,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
-use tiphys_apimachinery::{GroupKind, Object, ResourceKey};
+use tiphys_apimachinery::{GroupKind, Kept, Object, ResourceKey, packed::PackedText};
 use tiphys_engine::{
     compare::compare,
     health,
@@ -97,17 +97,17 @@ fn live(object: &Object, number: usize) -> Object {
     o
 }
 
-fn cluster(objects: &[Object]) -> BTreeMap<ResourceKey, Arc<Object>> {
+fn cluster(objects: &[Object]) -> BTreeMap<ResourceKey, Arc<Kept>> {
     let all = objects.iter().enumerate().map(|(i, o)| live(o, i + 1));
-    all.map(|o| (o.key(), Arc::new(o))).collect()
+    all.map(|o| (o.key(), Arc::new(o.into()))).collect()
 }
 
-fn compared(desired: Vec<Object>, live: &BTreeMap<ResourceKey, Arc<Object>>, previous: Option<&Comparison>) -> Comparison {
+fn compared(desired: Vec<Object>, live: &BTreeMap<ResourceKey, Arc<Kept>>, previous: Option<&Comparison>) -> Comparison {
     compare(desired.into(), live, &rules(), &Kinds, previous, &DryRuns::new())
 }
 
 /// What is seen of one entry of a comparison.
-type Verdict = (ResourceKey, Option<SyncStatus>, bool, Arc<str>);
+type Verdict = (ResourceKey, Option<SyncStatus>, bool, PackedText);
 
 /// What is seen of a comparison.
 fn verdicts(c: &Comparison) -> (SyncStatus, Vec<Verdict>) {
@@ -121,12 +121,12 @@ fn everything(c: &Comparison) -> String {
 }
 
 /// Carries a plan out on a cluster where everything succeeds at once, and gives the last decision.
-fn carried_out(plan: &SyncPlan, live: &mut BTreeMap<ResourceKey, Arc<Object>>) -> Decision {
+fn carried_out(plan: &SyncPlan, live: &mut BTreeMap<ResourceKey, Arc<Kept>>) -> Decision {
     let (mut progress, request) = (Progress::new("op"), request());
     let healthy = |_: &Object| None;
     for turn in 1000.. {
         let seen = live.clone();
-        let observed = Observed { live: &|key| seen.get(key).cloned(), health: &healthy };
+        let observed = Observed { live: &|key| seen.get(key).map(|o| o.object()), health: &healthy };
         let decision = sync::next(plan, observed, &progress, &request, request.started_at);
         if decision.phase.completed() || turn > 1200 {
             return decision;
@@ -138,7 +138,7 @@ fn carried_out(plan: &SyncPlan, live: &mut BTreeMap<ResourceKey, Arc<Object>>) -
     unreachable!("the loop returns")
 }
 
-fn carry_out(live: &mut BTreeMap<ResourceKey, Arc<Object>>, version: usize, index: usize, effect: &Effect) -> Outcome {
+fn carry_out(live: &mut BTreeMap<ResourceKey, Arc<Kept>>, version: usize, index: usize, effect: &Effect) -> Outcome {
     let key = &effect.step().key;
     let result = match effect {
         Effect::DryRun(_) => None,
@@ -147,18 +147,19 @@ fn carry_out(live: &mut BTreeMap<ResourceKey, Arc<Object>>, version: usize, inde
             let uid = live.get(key).map_or_else(|| format!("uid-{version}"), |o| o.uid().to_owned());
             object.metadata_mut().insert("uid".into(), uid.into());
             object.metadata_mut().insert("resourceVersion".into(), version.to_string().into());
-            live.insert(key.clone(), Arc::new(object.clone()));
+            live.insert(key.clone(), Arc::new(object.clone().into()));
             Some(object)
         }
         Effect::Prune { .. } | Effect::DeleteHook { .. } => live.remove(key).map(|_| None).unwrap_or_default(),
         Effect::RemoveFinalizer { finalizer, .. } => live.get_mut(key).map(|o| {
-            let object = Arc::make_mut(o);
+            let mut object = Object::clone(&o.object());
             let rest = object.finalizers().into_iter().filter(|f| f != finalizer).collect();
             object.set_finalizers(rest);
             object.metadata_mut().insert("resourceVersion".into(), version.to_string().into());
-            object.clone()
+            *o = Arc::new(object.clone().into());
+            object
         }),
-        Effect::MigrateManagers { .. } | Effect::Read { .. } => live.get(key).map(|o| Object::clone(o)),
+        Effect::MigrateManagers { .. } | Effect::Read { .. } => live.get(key).map(|o| Object::clone(&o.object())),
     };
     Outcome::ok(index, result, "")
 }
@@ -206,14 +207,16 @@ proptest! {
         let was: Vec<Object> = there.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(o, _)| o.clone()).collect();
         let mut was = cluster(&was);
         was.values_mut().zip(kept.iter().rev()).filter(|(_, kept)| !**kept).for_each(|(o, _)| {
-            let o = Arc::make_mut(o);
-            o.set_label("before", "yes");
-            let version = format!("0{}", o.resource_version());
-            o.metadata_mut().insert("resourceVersion".into(), version.into());
+            let mut older = Object::clone(&o.object());
+            older.set_label("before", "yes");
+            let version = format!("0{}", older.resource_version());
+            older.metadata_mut().insert("resourceVersion".into(), version.into());
+            *o = Arc::new(older.into());
         });
         was.iter_mut().for_each(|(key, o)| if let Some(now) = live.get(key).filter(|now| ***now == **o) { *o = now.clone(); });
         let scope: &dyn KindInfo = if known { &Kinds } else { &NoKinds };
         let previous = compare(before.into(), &was, &rules(), scope, None, &DryRuns::new());
+        previous.rest();
         prop_assert_eq!(everything(&compared(desired.clone(), &live, Some(&previous))), everything(&compared(desired, &live, None)));
     }
 
@@ -223,7 +226,7 @@ proptest! {
         let plan = sync::plan(&compared(desired.clone(), &live, None), &request(), &Kinds);
         let end = carried_out(&plan, &mut live);
         prop_assert!(end.phase == sync::OperationPhase::Succeeded && end.effects.is_empty(), "{}: {}", end.phase, end.message);
-        let observed = Observed { live: &|key| live.get(key).cloned(), health: &health::of };
+        let observed = Observed { live: &|key| live.get(key).map(|o| o.object()), health: &health::of };
         let again = sync::next(&plan, observed, &end.progress, &request(), request().started_at);
         prop_assert_eq!((again.effects, again.phase, again.message), (vec![], end.phase, end.message));
         // And what was synced is as it is wanted.

@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
 };
 use tiphys_api::source::ApplicationSource;
-use tiphys_apimachinery::Object;
+use tiphys_apimachinery::Kept;
 use tiphys_gocompat::sprig;
 use tiphys_render::{
     AppFacts, Budget, Charts, Details, ManifestError, Prepared, RenderError, RenderParams, Rendered, SourceFiles, SourceSet, Surroundings,
@@ -89,7 +89,7 @@ impl ManifestRequest {
 pub struct Manifests {
     /// The full SHA of the commit that was rendered.
     pub revision: String,
-    pub objects: Arc<[Arc<Object>]>,
+    pub objects: Arc<[Arc<Kept>]>,
     pub errors: Arc<Vec<ManifestError>>,
     pub warnings: Arc<Vec<String>>,
     /// `Directory`, `Helm`, `Kustomize` or `Plugin`.
@@ -126,7 +126,7 @@ pub(crate) struct Renderer {
 }
 
 struct Remembered {
-    objects: Arc<[Arc<Object>]>,
+    objects: Arc<[Arc<Kept>]>,
     errors: Arc<Vec<ManifestError>>,
     warnings: Arc<Vec<String>>,
     kind: &'static str,
@@ -254,7 +254,7 @@ fn answer(id: CommitId, found: &Remembered, digest: String, basis: Option<Arc<Ba
 fn remember(rendered: Rendered) -> Remembered {
     let weight: usize = rendered.objects.iter().map(|o| 200 + weight(&o.0)).sum::<usize>() + 1000;
     Remembered {
-        objects: rendered.objects.into_iter().map(Arc::new).collect(),
+        objects: rendered.objects.into_iter().map(|o| Arc::new(o.into())).collect(),
         errors: Arc::new(rendered.errors),
         warnings: Arc::new(rendered.warnings),
         kind: rendered.kind.as_str(),

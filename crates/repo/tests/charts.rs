@@ -51,7 +51,7 @@ fn repos() -> Repos {
 }
 
 fn field(manifests: &Manifests, name: &str) -> String {
-    manifests.objects[0].str_at(&format!("/data/{name}")).to_owned()
+    manifests.objects[0].object().str_at(&format!("/data/{name}")).to_owned()
 }
 
 fn chart() -> Source {

@@ -130,7 +130,7 @@ async fn manifests_are_remembered_by_content() {
     let third = commit(dir.path(), "Change this folder");
     let three = manifests(&repos, dir.path(), &third, source("app")).await.expect("third");
     assert_ne!(three.digest, one.digest);
-    assert_eq!(three.objects[0].0["data"]["v"], "2");
+    assert_eq!(three.objects[0].object().0["data"]["v"], "2");
     let recurse = ApplicationSourceDirectory { recurse: true, ..ApplicationSourceDirectory::default() };
     let all = ApplicationSource { directory: Some(recurse.into()), ..source(".") };
     assert_eq!(names(&manifests(&repos, dir.path(), &third, all).await.expect("all")), ["a", "b"]);

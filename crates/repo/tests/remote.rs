@@ -31,8 +31,8 @@ fn cache() -> tempfile::TempDir {
     tempfile::tempdir().expect("tempdir")
 }
 
-fn value(manifests: &Manifests) -> &str {
-    manifests.objects[0].0["data"]["v"].as_str().expect("v")
+fn value(manifests: &Manifests) -> String {
+    manifests.objects[0].object().str_at("/data/v").to_owned()
 }
 
 async fn manifests(repos: &Repos, access: &RepoAccess, sha: &str) -> Result<Arc<Manifests>, RepoError> {
@@ -74,7 +74,7 @@ async fn a_commit_is_fetched_once_and_without_history() {
     let abbreviated = repos.resolve(&access, &second[..8], false).await.expect("abbreviated");
     assert_eq!(abbreviated.sha, second[..8]);
     let found = manifests(&repos, &access, &abbreviated.sha).await.expect("abbreviated");
-    assert_eq!((value(&found), &found.revision), ("2", &second));
+    assert_eq!((value(&found).as_str(), &found.revision), ("2", &second));
     let again = self::repos(&cache);
     assert_eq!(value(&manifests(&again, &access, &first).await.expect("from the copy on disk")), "1");
     let metadata = again.metadata(&access, &second).await.expect("metadata");

@@ -10,7 +10,7 @@ use std::{
 use tiphys_api::Application;
 use tokio::sync::{broadcast, watch};
 
-const BUFFERED_EVENTS: usize = 4096;
+const BUFFERED_EVENTS: usize = 2048;
 
 /// How an Application changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

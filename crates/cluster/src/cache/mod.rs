@@ -16,6 +16,7 @@ pub use record::Details;
 pub use store::Deed;
 
 use crate::{
+    FEED_LENGTH,
     discovery::{Discovery, Kind, Kinds},
     error::Error,
     request::Call,
@@ -29,7 +30,7 @@ use std::{
 };
 use store::{Effect, News, Store};
 use tiphys_api::resource::{ResourceNode, ResourceRef};
-use tiphys_apimachinery::{GroupKind, Gvk, Object, ResourceKey};
+use tiphys_apimachinery::{GroupKind, Gvk, Kept, Object, ResourceKey};
 use tiphys_engine::{
     customize::Customizations,
     tree,
@@ -38,8 +39,6 @@ use tiphys_engine::{
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Changes a slow reader may be behind before it is told that it missed some.
-const FEED_LENGTH: usize = 8192;
 /// GETs at once for objects whose bodies are not kept.
 const FETCHES: usize = 16;
 /// Claims of larger StatefulSets are looked for only as far as they are there without a gap.
@@ -322,7 +321,7 @@ impl LiveCache {
     ///
     /// From then on the bodies of `also` are kept, so asking again costs no request. An error means that something could not be read,
     /// which is different from its not being there.
-    pub async fn managed(&self, app: &str, also: &[ResourceKey]) -> Result<BTreeMap<ResourceKey, Arc<Object>>, Error> {
+    pub async fn managed(&self, app: &str, also: &[ResourceKey]) -> Result<BTreeMap<ResourceKey, Arc<Kept>>, Error> {
         let mut bodies: Vec<(ResourceKey, Arc<Body>)> = Vec::new();
         let mut missing = Vec::new();
         {
@@ -340,14 +339,14 @@ impl LiveCache {
                 }
             }
         }
-        let mut found: BTreeMap<_, _> = bodies.into_iter().map(|(key, body)| (key, body.object())).collect();
+        let mut found: BTreeMap<_, _> = bodies.into_iter().map(|(key, body)| (key, body.kept.clone())).collect();
         use futures::{StreamExt, TryStreamExt, stream};
         let fetched: Vec<_> = stream::iter(missing)
             .map(|key| async move { self.fetch_now(&key).await.map(|o| (key, o)) })
             .buffer_unordered(FETCHES)
             .try_collect()
             .await?;
-        found.extend(fetched.into_iter().filter_map(|(key, object)| Some((key, object?))));
+        found.extend(fetched.into_iter().filter_map(|(key, object)| Some((key, Arc::new(Kept::from(object?))))));
         Ok(found)
     }
 
@@ -357,20 +356,20 @@ impl LiveCache {
     }
 
     /// Reads from the server and takes the answer into the cache.
-    async fn fetch_now(&self, key: &ResourceKey) -> Result<Option<Arc<Object>>, Error> {
+    async fn fetch_now(&self, key: &ResourceKey) -> Result<Option<Object>, Error> {
         let Some(kind) = self.kinds().preferred(&key.group_kind()).cloned() else { return Ok(None) };
         let object = self.get_as(&kind.gvk, &key.namespace, &key.name).await?;
         if let Some(object) = &object {
             self.observe(object);
         }
-        Ok(object.map(Arc::new))
+        Ok(object)
     }
 
     /// The whole object: from the cache when its body is kept, else from the server. `None`: it does not exist.
     pub async fn fetch(&self, key: &ResourceKey) -> Result<Option<Arc<Object>>, Error> {
         match self.object(key) {
             Some(object) => Ok(Some(object)),
-            None => self.fetch_now(key).await,
+            None => Ok(self.fetch_now(key).await?.map(Arc::new)),
         }
     }
 
@@ -399,7 +398,7 @@ impl LiveCache {
     /// The whole object, when its body is kept.
     pub fn object(&self, key: &ResourceKey) -> Option<Arc<Object>> {
         let body = self.shared.read().find(key)?.body.clone()?;
-        Some(body.object())
+        Some(body.kept.object())
     }
 
     /// What an object owns, directly. The claims that a StatefulSet made for its Pods count as its own, though they name no owner.
@@ -413,7 +412,7 @@ impl LiveCache {
         };
         if let Some(body) = stateful_set {
             let unowned = |claim: &Live| claim.owners.is_empty();
-            children.extend(self.claims(&body.object()).into_iter().filter(unowned));
+            children.extend(self.claims(&body.kept.object()).into_iter().filter(unowned));
         }
         children
     }

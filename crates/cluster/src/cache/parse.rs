@@ -95,7 +95,7 @@ pub(super) fn parse(
         let object = whole(raw, head.api_version.is_some(), kind)?;
         let details = Details::of(&object, tracking, customizations);
         let details = (keep || details != Details::default()).then(|| Arc::new(details));
-        (details, keep.then(|| Arc::new(Body::new(&object))))
+        (details, keep.then(|| Arc::new(Body::new(object))))
     } else {
         (None, None)
     };
@@ -207,7 +207,7 @@ mod tests {
             assert_eq!(parsed.body.is_some(), want.is_some(), "{raw}");
             assert_eq!((parsed.version, parsed.uid_text.as_deref()), (7, Some("x")));
             if let Some(body) = parsed.body {
-                assert_eq!(body.object().gvk(), kind().gvk);
+                assert_eq!(body.kept.object().gvk(), kind().gvk);
             }
         }
     }

@@ -1,27 +1,18 @@
 //! What is kept of one object.
 //!
-//! Main types: [`Entry`], about 120 bytes and a name for an object nobody manages, and [`Body`], the whole object as compressed JSON for
-//! those somebody does. Trees of maps are made on demand and shared while somebody holds one.
+//! Main types: [`Entry`], about 120 bytes and a name for an object nobody manages, and [`Body`], the whole object at rest for those
+//! somebody does.
 
 use crate::scripts::aside;
 use serde_json::Value;
-use std::{
-    cell::RefCell,
-    fmt,
-    hash::Hasher,
-    sync::{Arc, Mutex, PoisonError, Weak},
-};
-use tiphys_apimachinery::Object;
+use std::{fmt, hash::Hasher, sync::Arc};
+use tiphys_apimachinery::{Kept, Object};
 use tiphys_engine::{
     customize::Customizations,
     health,
     tree::info::{self, Info},
     types::{Health, Tracking},
 };
-
-/// Bodies below this are not worth compressing.
-const COMPRESS_FROM: usize = 512;
-const LEVEL: i32 = 1;
 
 /// A uid as a number: the UUID itself, or for anything else a digest of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -136,54 +127,23 @@ impl Details {
     }
 }
 
-/// A whole object as bytes.
+/// A whole object.
 pub(super) struct Body {
-    bytes: Box<[u8]>,
-    /// Length before compression; 0 means it is not compressed.
-    plain: u32,
+    pub kept: Arc<Kept>,
     /// Digest of everything but status and bookkeeping.
     pub digest: u64,
-    parsed: Mutex<Weak<Object>>,
-}
-
-thread_local! {
-    static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = RefCell::new(zstd::bulk::Compressor::new(LEVEL).ok());
 }
 
 impl Body {
-    /// Keeps the JSON of `object`.
-    pub fn new(object: &Object) -> Self {
-        let json = serde_json::to_vec(object).expect("a JSON map can be written as JSON");
-        let compressed = (json.len() >= COMPRESS_FROM)
-            .then(|| COMPRESSOR.with_borrow_mut(|c| c.as_mut().and_then(|c| c.compress(&json).ok())))
-            .flatten()
-            .filter(|c| c.len() < json.len() * 9 / 10);
-        let (bytes, plain) = match (compressed, u32::try_from(json.len())) {
-            (Some(c), Ok(len)) => (c, len),
-            _ => (json, 0),
-        };
-        Self { bytes: bytes.into_boxed_slice(), plain, digest: spec_digest(object), parsed: Mutex::default() }
+    pub fn new(object: Object) -> Self {
+        let digest = spec_digest(&object);
+        let kept = Kept::from(object);
+        kept.rest();
+        Self { kept: Arc::new(kept), digest }
     }
 
     pub fn len(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// The object; one tree is shared between those who hold it at the same time.
-    pub fn object(&self) -> Arc<Object> {
-        let mut slot = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(object) = slot.upgrade() {
-            return object;
-        }
-        let object: Object = if self.plain == 0 {
-            serde_json::from_slice(&self.bytes).expect("written by us")
-        } else {
-            let json = zstd::bulk::decompress(&self.bytes, self.plain as usize).expect("compressed by us");
-            serde_json::from_slice(&json).expect("written by us")
-        };
-        let object = Arc::new(object);
-        *slot = Arc::downgrade(&object);
-        object
+        self.kept.bytes_held()
     }
 }
 
@@ -225,18 +185,6 @@ mod tests {
         assert_eq!(Uid::parse(text).to_string(), text);
         assert!(Uid::is_exact(text) && !Uid::is_exact("0A1B2C3D-4e5f-6071-8293-a4b5c6d7e8f9") && !Uid::is_exact("x"));
         assert_ne!(Uid::parse("x"), Uid::parse("y"));
-    }
-
-    #[test]
-    fn a_body_gives_back_what_it_got_and_shares_the_tree() {
-        let text = "lorem ipsum ".repeat(200);
-        let object = Object::from_value(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"t": text}}))
-            .expect("a map");
-        let body = Body::new(&object);
-        assert!(body.len() < 400, "{}", body.len());
-        let first = body.object();
-        assert_eq!(*first, object);
-        assert!(Arc::ptr_eq(&first, &body.object()));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::{
     record::{NamespacedName, Readable, Record, RecordChange},
 };
 use crate::{
+    FEED_LENGTH,
     cache::Deed,
     connect::Cluster,
     discovery::Kind,
@@ -26,7 +27,6 @@ use tiphys_apimachinery::Object;
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-const FEED_LENGTH: usize = 8192;
 /// How often a read-modify-write is tried again after a conflict.
 const CONFLICTS: usize = 20;
 

@@ -9,7 +9,7 @@ use super::{
 };
 use std::{collections::BTreeSet, sync::Arc};
 use tiphys_api::{AppProject, Application, operation::SyncOperation};
-use tiphys_apimachinery::{Object, ResourceKey};
+use tiphys_apimachinery::{Kept, Object, ResourceKey};
 use tiphys_cluster::{Executor, clusters::LiveCluster, scripts::aside};
 use tiphys_engine::{
     compare::compare,
@@ -93,7 +93,7 @@ async fn with_target(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: Target
         keys.push(namespace.clone());
     }
     let mut live = cluster.cache.managed(&rules.tracking.app_name, &keys).await.map_err(|e| format!("{NO_LIVE_STATE}: {e}"))?;
-    if helper && live.get(&namespace).is_some_and(|o| track::owner(o, &rules.tracking).is_none()) {
+    if helper && live.get(&namespace).is_some_and(|o| track::owner(&o.object(), &rules.tracking).is_none()) {
         live.remove(&namespace);
     }
     let previous = pass.memo.comparison.as_deref();
@@ -114,9 +114,9 @@ async fn with_target(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: Target
 /// Asks the API server what an apply would make of each pair that only it can judge.
 async fn ask(executor: &Executor, comparison: &Comparison) -> DryRuns {
     let wanted: BTreeSet<&ResourceKey> = comparison.unanswered.iter().collect();
-    let pairs: Vec<(&ResourceKey, &Object)> =
-        comparison.entries.iter().filter(|e| wanted.contains(&e.key)).filter_map(|e| Some((&e.key, e.desired.as_deref()?))).collect();
-    let objects: Vec<&Object> = pairs.iter().map(|(_, object)| *object).collect();
+    let asked = comparison.entries.iter().filter(|e| wanted.contains(&e.key));
+    let pairs: Vec<(&ResourceKey, Arc<Object>)> = asked.filter_map(|e| Some((&e.key, e.desired.as_ref()?.object()))).collect();
+    let objects: Vec<&Object> = pairs.iter().map(|(_, object)| &**object).collect();
     let answers = executor.predict_all(&objects).await;
     pairs.into_iter().map(|(key, _)| key.clone()).zip(answers).collect()
 }
@@ -139,10 +139,10 @@ fn local_objects(manifests: &[String]) -> Result<Vec<Object>, String> {
 }
 
 /// Where the targets are in the cluster: at both scopes when the kind is not known.
-fn target_keys(objects: &[Arc<Object>], rules: &CompareRules, kinds: &dyn KindInfo) -> Vec<ResourceKey> {
+fn target_keys(objects: &[Arc<Kept>], rules: &CompareRules, kinds: &dyn KindInfo) -> Vec<ResourceKey> {
     let mut keys = Vec::new();
     for object in objects.iter().filter(|o| !o.name().is_empty()) {
-        let mut key = object.key();
+        let mut key = ResourceKey::new(object.group(), object.kind(), object.namespace(), object.name());
         let namespaced = kinds.is_namespaced(&key.group_kind());
         if namespaced != Some(true) {
             keys.push(key.without_namespace());

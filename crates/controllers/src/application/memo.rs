@@ -57,6 +57,14 @@ impl Memo {
         self.published = None;
     }
 
+    /// Lets the objects rest, unless a sync goes on with them.
+    pub fn rest(&self) {
+        if self.running.is_none() {
+            self.desired.iter().flat_map(|d| &d.manifests).flat_map(|m| m.objects.iter()).for_each(|o| o.rest());
+            self.comparison.iter().for_each(|c| c.rest());
+        }
+    }
+
     /// What came of loading these sources the last time.
     pub fn loaded(&self, wanted: &Wanted) -> Option<Result<Desired, String>> {
         let failed = self.unloadable.as_ref().filter(|(sources, _)| sources == wanted).map(|(_, why)| Err(why.clone()));

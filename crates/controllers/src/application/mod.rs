@@ -290,6 +290,7 @@ impl Controller {
                 self.queue.add_after(key.clone(), reason, pause);
             }
         }
+        memo.rest();
         self.memos().insert(key.clone(), memo);
     }
 

@@ -2,11 +2,12 @@
 
 use super::Controller;
 use std::{
+    borrow::Cow,
     collections::{BTreeSet, HashSet},
     sync::Arc,
 };
 use tiphys_api::resource::{ApplicationTree, ResourceDiff, ResourceNode};
-use tiphys_apimachinery::Object;
+use tiphys_apimachinery::{Kept, Object};
 use tiphys_cluster::{
     app_state::AppKey,
     cache::{Live, LiveCache},
@@ -70,14 +71,18 @@ impl Controller {
 
 fn resource_diff(entry: &Entry) -> ResourceDiff {
     let (desired, live) = (entry.desired.as_deref(), entry.live.as_deref());
+    let diff = [entry.diff.normalized_live.read(), entry.diff.predicted_live.read()];
     let states = if entry.gvk.group.is_empty() && entry.gvk.kind == "Secret" {
         let masked = |a: Option<&Object>, b: Option<&Object>| diff::mask_secret(a, b, &BTreeSet::new());
-        let object = |text: &str| serde_json::from_str::<Object>(text).ok();
-        let (desired, live) = masked(desired, live);
-        let (predicted, normalized) = masked(object(&entry.diff.predicted_live).as_ref(), object(&entry.diff.normalized_live).as_ref());
+        let [desired, live] = [desired, live].map(|o| o.map(Kept::object));
+        let (desired, live) = masked(desired.as_deref(), live.as_deref());
+        let [normalized, predicted] = diff.map(|text| serde_json::from_str::<Object>(&text).ok());
+        let (predicted, normalized) = masked(predicted.as_ref(), normalized.as_ref());
         [desired, live, normalized, predicted].map(|o| text(o.as_ref()))
     } else {
-        [text(desired), text(live), entry.diff.normalized_live.to_string(), entry.diff.predicted_live.to_string()]
+        let [normalized, predicted] = diff.map(Cow::into_owned);
+        let json = |kept: Option<&Kept>| kept.map_or_else(|| "null".to_owned(), Kept::json);
+        [json(desired), json(live), normalized, predicted]
     };
     let [target_state, live_state, normalized_live_state, predicted_live_state] = states;
     ResourceDiff {

@@ -5,7 +5,7 @@
 use super::{pass::Pass, refresh::Refresh, repo_server::Questions};
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{Application, operation::SyncOperation, source::ApplicationSource};
-use tiphys_apimachinery::Object;
+use tiphys_apimachinery::Kept;
 use tiphys_cluster::clusters::LiveCluster;
 use tiphys_engine::types::{Condition, ConditionType};
 use tiphys_repo::{ManifestRequest, Manifests, RefSource, RepoAccess, RepoError, SourceKind, Surroundings, check_source};
@@ -90,7 +90,7 @@ impl Desired {
         self.manifests.iter().map(|m| m.digest.as_str()).collect::<Vec<_>>().join(" ")
     }
 
-    pub fn objects(&self) -> Vec<Arc<Object>> {
+    pub fn objects(&self) -> Vec<Arc<Kept>> {
         self.manifests.iter().flat_map(|m| m.objects.iter().cloned()).collect()
     }
 

@@ -272,7 +272,8 @@ mod tests {
         let rules = CompareRules::new(Tracking::annotation("a"), "argocd", "a", "https://kubernetes.default.svc", "prod");
         let live = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "prod"}});
         let live = Object::from_value(live).expect("a map");
-        let mut comparison = compare(Desired::default(), &[(live.key(), Arc::new(live))].into(), &rules, &NoKinds, None, &DryRuns::new());
+        let mut comparison =
+            compare(Desired::default(), &[(live.key(), Arc::new(live.into()))].into(), &rules, &NoKinds, None, &DryRuns::new());
         comparison.health = Health::new(health, "");
         apply_comparison(app, &comparison, &facts, time(at));
     }

@@ -4,17 +4,16 @@
 
 use super::pairing::Pair;
 use crate::{
-    diff, health, marks, permit, track,
-    tree::info,
+    diff, health, marks, permit, track, tree,
     types::{CompareRules, Condition, ConditionType, Diff, DryRuns, Entry, Judged, KindInfo, ServerSideDiff, SyncStatus},
 };
 use std::sync::Arc;
-use tiphys_apimachinery::{Object, ResourceKey};
+use tiphys_apimachinery::{Kept, Object, ResourceKey};
 
 pub struct Judge<'a> {
     pub rules: &'a CompareRules,
     pub kinds: &'a dyn KindInfo,
-    pub hooks: &'a [Arc<Object>],
+    pub hooks: &'a [Arc<Kept>],
     /// Not all desired objects are known.
     pub failed: bool,
     /// Differences can be judged.
@@ -34,13 +33,14 @@ enum Verdict {
 impl Judge<'_> {
     /// Everything about a pair.
     pub fn entry(&self, pair: &Pair<'_>) -> Entry {
-        let (desired, live) = (pair.target.map(|t| &*t.object), pair.live.map(|l| &**l));
+        let trees = (pair.target.map(|t| t.object.object()), pair.live.map(|l| l.object()));
+        let (desired, live) = (trees.0.as_deref(), trees.1.as_deref());
         let any = live.or(desired).expect("a pair has at least one object");
         let mut entry = Entry::new(pair.key.clone(), any.gvk(), pair.target.map(|t| t.object.clone()), pair.live.cloned());
         // What Git says counts: an old hook in the place of a resource is no reason to leave the resource out.
         entry.hook = marks::is_hook(desired.unwrap_or(any));
         entry.conditions.extend(live.and_then(|live| shared_with(live, self.rules)));
-        match self.difference(pair) {
+        match self.difference(pair.key, desired, live) {
             Verdict::Differs(diff) => entry.diff = diff.into(),
             Verdict::Unanswered => entry.judged = Judged::NotYet,
             Verdict::Refused(why) => {
@@ -49,19 +49,22 @@ impl Judge<'_> {
                 entry.conditions.push(Condition::new(ConditionType::ComparisonError, message));
             }
         }
-        self.judge_sync(&mut entry, any);
+        self.judge_sync(&mut entry, desired, live);
         let confirm = |object: Option<&Object>| object.is_some_and(|o| self.needs_confirmation(o));
         entry.requires_deletion_confirmation = confirm(desired) || confirm(live);
         entry.sync_wave = self.wave(desired, live, entry.hook);
-        health::aggregate::judge(&mut entry, self.rules);
-        entry.info = live.and_then(info::of).map(Arc::new);
+        health::aggregate::judge(&mut entry, desired, live, self.rules);
+        entry.node = match live {
+            Some(live) => tree::managed(live, entry.health.as_ref(), &self.rules.customizations),
+            None => tree::missing(any),
+        };
         entry.conditions.extend(self.missing_namespace(&entry));
         entry
     }
 
     /// Whether the pair is in sync, and what that means for the Application.
-    fn judge_sync(&self, entry: &mut Entry, any: &Object) {
-        let (desired, live) = (entry.desired.as_deref(), entry.live.as_deref());
+    fn judge_sync(&self, entry: &mut Entry, desired: Option<&Object>, live: Option<&Object>) {
+        let any = live.or(desired).expect("a pair has at least one object");
         let own = live.is_none_or(|live| track::is_marked_for_itself(live, desired, &self.rules.tracking));
         let extra = desired.is_none();
         let skipped = entry.hook || marks::is_ignored(desired.unwrap_or(any)) || desired.is_some_and(marks::is_skipped) || !own;
@@ -80,9 +83,8 @@ impl Judge<'_> {
         };
     }
 
-    fn difference(&self, pair: &Pair<'_>) -> Verdict {
+    fn difference(&self, key: &ResourceKey, desired: Option<&Object>, live: Option<&Object>) -> Verdict {
         let options = diff::Options::from(self.rules);
-        let (desired, live) = (pair.target.map(|t| &*t.object), pair.live.map(|l| &**l));
         let (Some(desired), Some(live)) = (desired, live) else {
             return Verdict::Differs(diff::diff(desired, live, &options));
         };
@@ -92,7 +94,7 @@ impl Judge<'_> {
         }
         let live = forgiven.as_ref().unwrap_or(live);
         match self.rules.server_side_diff {
-            Some(how) if !marks::is_hook(live) => self.asked(pair.key, live, how, &options),
+            Some(how) if !marks::is_hook(live) => self.asked(key, live, how, &options),
             _ => Verdict::Differs(diff::diff(Some(desired), Some(live), &options)),
         }
     }
@@ -112,10 +114,10 @@ impl Judge<'_> {
     }
 
     fn wave(&self, desired: Option<&Object>, live: Option<&Object>, hook: bool) -> i64 {
-        let same = |h: &&Arc<Object>| live.is_some_and(|l| (h.kind(), h.namespace(), h.name()) == (l.kind(), l.namespace(), l.name()));
+        let same = |h: &&Arc<Kept>| live.is_some_and(|l| (h.kind(), h.namespace(), h.name()) == (l.kind(), l.namespace(), l.name()));
         match desired {
             Some(desired) => marks::wave(desired),
-            None if hook => self.hooks.iter().find(same).map_or(0, |hook| marks::wave(hook)),
+            None if hook => self.hooks.iter().find(same).map_or(0, |hook| marks::wave(&hook.object())),
             None => 0,
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     types::{CompareRules, Comparison, Entry, Judged, KindInfo},
 };
 use std::sync::Arc;
-use tiphys_apimachinery::Object;
+use tiphys_apimachinery::Kept;
 
 /// Whether anything may be taken over: the rules and what the cluster says of the kinds must be the same.
 pub fn is_usable(previous: &Comparison, rules: &CompareRules, kinds: &dyn KindInfo, failed: bool) -> bool {
@@ -56,7 +56,10 @@ impl<'a> Memory<'a> {
 }
 
 /// One object, or one state of it that was read twice.
-fn is_same_state(before: &Arc<Object>, now: &Arc<Object>) -> bool {
-    let identity = |o: &'_ Object| [o.resource_version().to_owned(), o.uid().to_owned(), o.api_version().to_owned()];
-    Arc::ptr_eq(before, now) || (!now.resource_version().is_empty() && identity(before) == identity(now))
+fn is_same_state(before: &Arc<Kept>, now: &Arc<Kept>) -> bool {
+    let same = || {
+        let identity = [now.resource_version(), now.uid(), now.api_version()];
+        [before.resource_version(), before.uid(), before.api_version()] == identity
+    };
+    Arc::ptr_eq(before, now) || (!now.resource_version().is_empty() && same())
 }

@@ -19,7 +19,7 @@ use judge::Judge;
 use memory::Memory;
 use pairing::Pair;
 use std::{collections::BTreeMap, sync::Arc};
-use tiphys_apimachinery::{GroupKind, Gvk, Object, ResourceKey};
+use tiphys_apimachinery::{GroupKind, Gvk, Kept, Object, ResourceKey};
 
 /// Compares what Git wants with what there is.
 ///
@@ -28,7 +28,7 @@ use tiphys_apimachinery::{GroupKind, Gvk, Object, ResourceKey};
 /// missing there is named in [`Comparison::unanswered`], to be asked before comparing again.
 pub fn compare(
     desired: Desired,
-    live: &BTreeMap<ResourceKey, Arc<Object>>,
+    live: &BTreeMap<ResourceKey, Arc<Kept>>,
     rules: &CompareRules,
     kinds: &dyn KindInfo,
     previous: Option<&Comparison>,
@@ -86,8 +86,8 @@ fn permitted<'a>(pair: Pair<'a>, rules: &CompareRules) -> Option<Pair<'a>> {
 /// Application, and Git does not have it: without this it would be extra, and be pruned with everything in it.
 fn managed_namespace(
     targets: &Targets,
-    hooks: &[Arc<Object>],
-    live: &BTreeMap<ResourceKey, Arc<Object>>,
+    hooks: &[Arc<Kept>],
+    live: &BTreeMap<ResourceKey, Arc<Kept>>,
     rules: &CompareRules,
 ) -> Option<Target> {
     let NamespaceMetadata { labels, annotations, .. } = rules.managed_namespace.as_ref()?;

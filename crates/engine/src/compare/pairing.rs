@@ -7,17 +7,17 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
-use tiphys_apimachinery::{Object, ResourceKey};
+use tiphys_apimachinery::{Kept, ResourceKey};
 
 /// A desired object, a live one, or both.
 #[derive(Clone, Copy)]
 pub struct Pair<'a> {
     pub key: &'a ResourceKey,
     pub target: Option<&'a Target>,
-    pub live: Option<&'a Arc<Object>>,
+    pub live: Option<&'a Arc<Kept>>,
 }
 
-type Live = BTreeMap<ResourceKey, Arc<Object>>;
+type Live = BTreeMap<ResourceKey, Arc<Kept>>;
 
 /// Pairs by key, in the order of keys. What is live without being desired comes as a pair of its own.
 pub fn pair<'a>(mut targets: Vec<&'a Target>, live: &'a Live, rules: &CompareRules) -> Vec<Pair<'a>> {
@@ -27,7 +27,7 @@ pub fn pair<'a>(mut targets: Vec<&'a Target>, live: &'a Live, rules: &CompareRul
     let (adopted, taken) = at_cluster_scope(&targets, live);
     let mut rest = live.iter().filter(|(key, _)| !taken.contains(key)).peekable();
     let mut pairs = Vec::with_capacity(targets.len().max(live.len()));
-    let extra = |(key, live): (&'a ResourceKey, &'a Arc<Object>)| Pair { key, target: None, live: Some(live) };
+    let extra = |(key, live): (&'a ResourceKey, &'a Arc<Kept>)| Pair { key, target: None, live: Some(live) };
     for target in targets {
         while let Some(other) = rest.next_if(|(key, _)| **key < target.key) {
             pairs.push(extra(other));
@@ -45,7 +45,7 @@ pub fn pair<'a>(mut targets: Vec<&'a Target>, live: &'a Live, rules: &CompareRul
 
 /// Of a kind that the cluster does not know both scopes are looked at: to miss a live object would mean to delete it. Gives the live
 /// objects by their targets' keys, and their own keys.
-fn at_cluster_scope<'a>(targets: &[&'a Target], live: &'a Live) -> (BTreeMap<&'a ResourceKey, &'a Arc<Object>>, BTreeSet<&'a ResourceKey>) {
+fn at_cluster_scope<'a>(targets: &[&'a Target], live: &'a Live) -> (BTreeMap<&'a ResourceKey, &'a Arc<Kept>>, BTreeSet<&'a ResourceKey>) {
     let (mut adopted, mut taken) = (BTreeMap::new(), BTreeSet::new());
     for target in targets.iter().filter(|t| t.namespaced.is_none() && !live.contains_key(&t.key)) {
         if let Some((key, object)) = live.get_key_value(&target.key.without_namespace())

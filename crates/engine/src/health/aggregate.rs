@@ -5,17 +5,15 @@ use crate::{
     types::{CompareRules, Condition, ConditionType, Entry, Health, HealthStatus},
 };
 use std::sync::Arc;
-use tiphys_apimachinery::Object;
+use tiphys_apimachinery::{Kept, Object};
 
 /// How many resources a message names before it counts the rest.
 const CAUSES_NAMED: usize = 3;
 
 /// Sets the health of an entry and whether it counts.
-pub fn judge(entry: &mut Entry, rules: &CompareRules) {
-    let skipped = entry.desired.as_ref().is_some_and(|desired| marks::is_skipped(desired));
-    let hook = entry.live.as_ref().is_some_and(|live| marks::is_sync_hook(live));
-    entry.counts = !skipped && !hook;
-    entry.health = match &entry.live {
+pub fn judge(entry: &mut Entry, desired: Option<&Object>, live: Option<&Object>, rules: &CompareRules) {
+    entry.counts = !desired.is_some_and(marks::is_skipped) && !live.is_some_and(marks::is_sync_hook);
+    entry.health = match live {
         _ if !entry.counts => None,
         // What is missing shows as drift already; it does not make the rest unwell.
         None => Some(Health::new(HealthStatus::Missing, "")),
@@ -91,7 +89,7 @@ struct Errors {
 }
 
 impl Errors {
-    fn add(&mut self, live: &Object, error: &str) {
+    fn add(&mut self, live: &Kept, error: &str) {
         let (kind, name, namespace) = (live.kind(), live.name(), live.namespace());
         self.count += 1;
         self.last = format!("failed to get resource health for {kind:?} with name {name:?} in namespace {namespace:?}: {error}");

@@ -7,21 +7,21 @@ use crate::{
     types::{CompareRules, Condition, ConditionType, KindInfo},
 };
 use std::{cell::LazyCell, collections::HashMap, sync::Arc};
-use tiphys_apimachinery::{Object, ResourceKey};
+use tiphys_apimachinery::{Kept, Object, ResourceKey};
 
 /// One object that Git wants.
 #[derive(Debug)]
 pub struct Target {
     pub key: ResourceKey,
     /// As it would be applied.
-    pub object: Arc<Object>,
+    pub object: Arc<Kept>,
     /// What the cluster says of its kind; `None`: it does not know it.
     pub namespaced: Option<bool>,
     role: Role,
     /// It is a hook of the deletion, whatever else it is.
     on_delete: bool,
     /// What it was made from.
-    rendered: Arc<Object>,
+    rendered: Arc<Kept>,
 }
 
 /// What a sync makes of an object.
@@ -39,7 +39,7 @@ enum Role {
 #[derive(Debug, Default)]
 pub struct Targets {
     /// What they were made from, in the order in which it came.
-    rendered: Vec<Arc<Object>>,
+    rendered: Vec<Arc<Kept>>,
     all: Vec<Arc<Target>>,
     /// What users should know about objects that were left out.
     pub warnings: Vec<Condition>,
@@ -56,20 +56,25 @@ impl Targets {
         self.all.iter().map(|t| &t.key)
     }
 
+    /// Lets all objects rest.
+    pub fn rest(&self) {
+        self.rendered.iter().chain(self.all.iter().map(|t| &t.object)).for_each(|o| o.rest());
+    }
+
     /// Hooks of a sync.
-    pub fn hooks(&self) -> Vec<Arc<Object>> {
+    pub fn hooks(&self) -> Vec<Arc<Kept>> {
         self.all.iter().filter(|t| t.role == Role::Hook).map(|t| t.object.clone()).collect()
     }
 
     /// Hooks of the deletion.
-    pub fn delete_hooks(&self) -> Vec<Arc<Object>> {
+    pub fn delete_hooks(&self) -> Vec<Arc<Kept>> {
         self.all.iter().filter(|t| t.on_delete).map(|t| t.object.clone()).collect()
     }
 
     /// The rendered objects, those that are known as they are known: equal ones become the same ones.
-    fn recognise(&self, objects: Vec<Arc<Object>>) -> Vec<Arc<Object>> {
+    fn recognise(&self, objects: Vec<Arc<Kept>>) -> Vec<Arc<Kept>> {
         let by_name = LazyCell::new(|| self.rendered.iter().map(|o| (name(o), o)).collect::<HashMap<_, _>>());
-        let known = |(index, object): (usize, Arc<Object>)| {
+        let known = |(index, object): (usize, Arc<Kept>)| {
             let there = self.rendered.get(index).filter(|known| same(known, &object));
             let elsewhere = || by_name.get(&name(&object)).copied().filter(|known| same(known, &object));
             there.or_else(elsewhere).cloned().unwrap_or(object)
@@ -79,8 +84,8 @@ impl Targets {
 }
 
 impl Target {
-    fn new(index: usize, rendered: Arc<Object>, rules: &CompareRules, kinds: &dyn KindInfo) -> Self {
-        let mut object = Object::clone(&rendered);
+    fn new(index: usize, rendered: Arc<Kept>, rules: &CompareRules, kinds: &dyn KindInfo) -> Self {
+        let mut object = Object::clone(&rendered.object());
         drop_nulls_of_metadata(&mut object);
         let kind = object.gvk().group_kind();
         let namespaced = kinds.is_namespaced(&kind);
@@ -93,13 +98,14 @@ impl Target {
         let excluded = permit::is_excluded(rules, &kind);
         let role = if excluded { Role::Excluded } else { role(&object) };
         let on_delete = !excluded && is_delete_hook(&object);
-        Self { key, object: Arc::new(object), namespaced, role, on_delete, rendered }
+        Self { key, object: Arc::new(object.into()), namespaced, role, on_delete, rendered }
     }
 
     /// An object that is wanted without being in Git.
     pub fn added(object: Object, namespaced: bool) -> Self {
-        let object = Arc::new(object);
-        let (key, rendered) = (object.key(), object.clone());
+        let key = object.key();
+        let object = Arc::new(Kept::from(object));
+        let rendered = object.clone();
         Self { key, object, namespaced: Some(namespaced), role: Role::Resource, on_delete: false, rendered }
     }
 }
@@ -115,17 +121,17 @@ fn role(object: &Object) -> Role {
     if marks::is_sync_hook(object) { Role::Hook } else { Role::Resource }
 }
 
-fn name(object: &Object) -> (&str, &str, &str, &str) {
+fn name(object: &Kept) -> (&str, &str, &str, &str) {
     (object.api_version(), object.kind(), object.namespace(), object.name())
 }
 
 /// Most often it is one and the same object; one that was rendered anew is read, once.
-fn same(a: &Arc<Object>, b: &Arc<Object>) -> bool {
+fn same(a: &Arc<Kept>, b: &Arc<Kept>) -> bool {
     Arc::ptr_eq(a, b) || a == b
 }
 
 /// The objects ready to be compared. `known` was made with the same rules from kinds of the same scopes.
-pub fn prepare(objects: Vec<Arc<Object>>, rules: &CompareRules, kinds: &dyn KindInfo, known: Option<&Arc<Targets>>) -> Arc<Targets> {
+pub fn prepare(objects: Vec<Arc<Kept>>, rules: &CompareRules, kinds: &dyn KindInfo, known: Option<&Arc<Targets>>) -> Arc<Targets> {
     let rendered = match known {
         Some(known) => known.recognise(objects),
         None => objects,
@@ -136,8 +142,8 @@ pub fn prepare(objects: Vec<Arc<Object>>, rules: &CompareRules, kinds: &dyn Kind
     {
         return known.clone();
     }
-    let prepared: HashMap<*const Object, &Arc<Target>> = known.iter().flat_map(|k| &k.all).map(|t| (Arc::as_ptr(&t.rendered), t)).collect();
-    let target = |(index, object): (usize, &Arc<Object>)| {
+    let prepared: HashMap<*const Kept, &Arc<Target>> = known.iter().flat_map(|k| &k.all).map(|t| (Arc::as_ptr(&t.rendered), t)).collect();
+    let target = |(index, object): (usize, &Arc<Kept>)| {
         // The name that stands for a generated one depends on the place in the list.
         let ready = prepared.get(&Arc::as_ptr(object)).filter(|t| !t.object.name().is_empty());
         ready.map_or_else(|| Arc::new(Target::new(index, object.clone(), rules, kinds)), |t| Arc::clone(t))
@@ -206,7 +212,7 @@ mod tests {
     }
 
     fn prepared(objects: Vec<Object>, rules: &CompareRules) -> Arc<Targets> {
-        prepare(objects.into_iter().map(Arc::new).collect(), rules, &Kinds, None)
+        prepare(objects.into_iter().map(|o| Arc::new(o.into())).collect(), rules, &Kinds, None)
     }
 
     fn keys(targets: &Targets) -> Vec<String> {
@@ -223,7 +229,7 @@ mod tests {
         ];
         let targets = prepared(objects, &rules());
         assert_eq!(keys(&targets), ["/ConfigMap/other/b", "/ConfigMap/prod/a", "/Namespace//c", "/Widget/prod/d"]);
-        assert_eq!(targets.all[2].object.annotation(track::TRACKING_ID), Some("app:/Namespace:prod/c"));
+        assert_eq!(targets.all[2].object.object().annotation(track::TRACKING_ID), Some("app:/Namespace:prod/c"));
         assert!(targets.warnings.is_empty());
     }
 
@@ -237,7 +243,7 @@ mod tests {
         ];
         let targets = prepared(objects, &rules());
         assert_eq!(keys(&targets), ["/Job/prod/run-2", "/Job/prod/run-3", "/Namespace//a"]);
-        assert_eq!(targets.all[2].object.label("last"), Some("yes"));
+        assert_eq!(targets.all[2].object.object().label("last"), Some("yes"));
         let message = "Resource /Namespace//a appeared 2 times among application resources.";
         assert_eq!(targets.warnings, [Condition::new(ConditionType::RepeatedResourceWarning, message)]);
     }
@@ -254,13 +260,13 @@ mod tests {
     #[test]
     fn what_was_prepared_is_used_again() {
         let list =
-            |names: &[&str]| -> Vec<Arc<Object>> { names.iter().map(|n| Arc::new(object("ConfigMap", json!({"name": n})))).collect() };
+            |names: &[&str]| -> Vec<Arc<Kept>> { names.iter().map(|n| Arc::new(object("ConfigMap", json!({"name": n})).into())).collect() };
         let first = prepare(list(&["a", "b", "c"]), &rules(), &Kinds, None);
         assert!(Arc::ptr_eq(&first, &prepare(list(&["a", "b", "c"]), &rules(), &Kinds, Some(&first))), "rendered anew, but the same");
         let moved = prepare(list(&["new", "c", "a"]), &rules(), &Kinds, Some(&first));
         assert_eq!(keys(&moved), ["/ConfigMap/prod/a", "/ConfigMap/prod/c", "/ConfigMap/prod/new"]);
         assert!(Arc::ptr_eq(&moved.all[0], &first.all[0]) && Arc::ptr_eq(&moved.all[1], &first.all[2]));
-        let jobs = || -> Vec<Arc<Object>> { vec![Arc::new(object("Job", json!({"generateName": "run-"})))] };
+        let jobs = || -> Vec<Arc<Kept>> { vec![Arc::new(object("Job", json!({"generateName": "run-"})).into())] };
         let first = prepare(jobs(), &rules(), &Kinds, None);
         let moved = prepare(list(&["a"]).into_iter().chain(jobs()).collect(), &rules(), &Kinds, Some(&first));
         assert_eq!(keys(&moved), ["/ConfigMap/prod/a", "/Job/prod/run-1"]);

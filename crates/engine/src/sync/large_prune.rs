@@ -22,7 +22,7 @@ impl LargePrune {
         let default = SyncOptions::parse(&comparison.rules.sync_options).prune;
         let goes = |e: &&Entry| {
             let live = e.live.as_deref().filter(|_| e.requires_pruning);
-            live.is_some_and(|live| prune_value(live, default.as_deref()) != Some("false"))
+            live.is_some_and(|live| prune_value(&live.object(), default.as_deref()) != Some("false"))
         };
         let resources = || comparison.entries.iter().map(AsRef::as_ref).filter(|e| !e.hook);
         let prunes = resources().filter(goes).count();

@@ -21,7 +21,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
-use tiphys_apimachinery::{GroupKind, Gvk, Object, ResourceKey};
+use tiphys_apimachinery::{GroupKind, Gvk, Kept, Object, ResourceKey};
 
 /// Says whether the project permits an object; the second argument tells whether its kind is namespaced. `Err` is for the user.
 pub type Permit<'a> = dyn Fn(&Object, bool) -> Result<(), String> + 'a;
@@ -102,7 +102,8 @@ impl Planner<'_> {
         let mut steps: Vec<Step> = self.comparison.entries.iter().filter_map(|e| self.resource(e)).collect();
         if !self.request.skips_hooks() {
             for object in &self.comparison.hooks {
-                steps.extend(hook::phases(object).into_iter().map(|phase| self.hook(object, phase)));
+                let object = object.object();
+                steps.extend(hook::phases(&object).into_iter().map(|phase| self.hook(&object, phase)));
             }
         }
         steps.extend(self.namespace());
@@ -118,14 +119,18 @@ impl Planner<'_> {
 
     /// A resource to be applied, or one to be pruned.
     fn resource(&self, entry: &Entry) -> Option<Step> {
-        let object = entry.desired.as_deref().or(entry.live.as_deref())?;
-        let selected = self.request.selects(&entry.key);
-        if !selected || hook::is_hook(object) || hook::is_skip(object) {
+        if !self.request.selects(&entry.key) {
             return None;
         }
-        let Some(desired) = &entry.desired else { return self.prune(entry) };
-        let mut step = self.write(self.target(desired, entry.live.as_deref()), SyncPhase::Sync, Action::Apply);
-        if let Some(live) = &entry.live {
+        let tree = |kept: &Option<Arc<Kept>>| kept.as_ref().map(|k| k.object());
+        let (desired, live) = (tree(&entry.desired), tree(&entry.live));
+        let object = desired.as_deref().or(live.as_deref())?;
+        if hook::is_hook(object) || hook::is_skip(object) {
+            return None;
+        }
+        let Some(desired) = &desired else { return self.prune(entry, object) };
+        let mut step = self.write(self.target(desired, live.as_deref()), SyncPhase::Sync, Action::Apply);
+        if let Some(live) = &live {
             // A live object's scope is known for certain.
             step.key.clone_from(&entry.key);
             step.replace |= options::has(live, "Replace=true");
@@ -142,9 +147,11 @@ impl Planner<'_> {
         live.and_then(|live| diff::respecting(desired, live, &options).ok()).unwrap_or_else(|| desired.clone())
     }
 
-    fn prune(&self, entry: &Entry) -> Option<Step> {
+    fn prune(&self, entry: &Entry, live: &Object) -> Option<Step> {
         // Without a target, but not extra: a copied tracking mark, or targets that could not all be read.
-        let live = entry.live.as_ref().filter(|_| entry.requires_pruning)?;
+        if !entry.requires_pruning {
+            return None;
+        }
         let value = options::prune_value(live, self.request.options.prune.as_deref());
         let rule = match value {
             _ if !self.request.prune => PruneRule::NotRequested,
@@ -273,9 +280,10 @@ fn blank(object: &Object, phase: SyncPhase, action: Action) -> Step {
 /// The kinds defined by CRDs among the targets, hooks included.
 fn crds(comparison: &Comparison) -> BTreeMap<GroupKind, bool> {
     let targets = comparison.entries.iter().filter_map(|e| e.desired.as_ref()).chain(&comparison.hooks);
-    let defined = |o: &Arc<Object>| {
-        let step = blank(o, SyncPhase::Sync, Action::Apply);
-        crd_of(&step, o).map(|(group, kind)| (GroupKind::new(group, kind), o.str_at("/spec/scope") != "Cluster"))
+    let defined = |o: &Arc<Kept>| {
+        let o = o.object();
+        let step = blank(&o, SyncPhase::Sync, Action::Apply);
+        crd_of(&step, &o).map(|(group, kind)| (GroupKind::new(group, kind), o.str_at("/spec/scope") != "Cluster"))
     };
     targets.filter(|o| o.kind() == "CustomResourceDefinition").filter_map(defined).collect()
 }
@@ -320,7 +328,7 @@ fn move_prunes_last(steps: &mut [Step], comparison: &Comparison, request: &SyncR
     let by_annotation: BTreeSet<&ResourceKey> = comparison
         .entries
         .iter()
-        .filter(|e| e.desired.is_none() && e.live.as_ref().is_some_and(|l| options::has(l, "PruneLast=true")))
+        .filter(|e| e.desired.is_none() && e.live.as_ref().is_some_and(|l| options::has(&l.object(), "PruneLast=true")))
         .map(|e| &e.key)
         .collect();
     for step in steps.iter_mut().filter(|s| s.is_prune()) {
@@ -374,7 +382,7 @@ fn left_out(comparison: &Comparison, request: &SyncRequest) -> Vec<Blocked> {
         }
         Some(Blocked { phase, key, reason: why.into() })
     };
-    comparison.hooks.iter().filter_map(|hook| blocked(hook)).collect()
+    comparison.hooks.iter().filter_map(|hook| blocked(&hook.object())).collect()
 }
 
 fn blocked_reason(step: &Step) -> Option<String> {

@@ -59,6 +59,7 @@ impl<'a> Run<'a> {
     fn create_namespace(&mut self) -> Option<Decision> {
         let name = self.request.dest_namespace.clone();
         let step = self.steps.iter().copied().find(|s| s.is_namespace(&name) && !s.is_hook())?;
+        let if_missing = step.action == Action::CreateNamespace { always: false };
         match self.ledger.status(step) {
             Some(ResultCode::SyncFailed) => {
                 let refused = self.ledger.phase(step) == Some(OperationPhase::Failed);
@@ -67,12 +68,11 @@ impl<'a> Run<'a> {
                 Some(self.end(OperationPhase::Failed, message))
             }
             // A cache need not hold a namespace that nobody manages.
-            None if step.action == Action::CreateNamespace { always: false } && self.ledger.mark(step).is_none() => {
-                Some(self.act(vec![Effect::Read { step: step.clone() }], RUNNING))
-            }
+            None if if_missing && self.ledger.mark(step).is_none() => Some(self.act(vec![Effect::Read { step: step.clone() }], RUNNING)),
             None if !self.request.dry_run && self.live(step).is_none() => {
                 let write = self.write(step, false);
-                Some(self.act(vec![Effect::Apply(write)], RUNNING))
+                // Once it is there, only the note that it was missing tells that it was this operation that made it.
+                Some(Decision { must_store: if_missing, ..self.act(vec![Effect::Apply(write)], RUNNING) })
             }
             _ => None,
         }

@@ -29,10 +29,9 @@ const DEPTH_LIMIT: usize = 32;
 pub fn build(entries: &[Arc<Entry>], rules: &CompareRules, children: &dyn Fn(&str) -> Vec<ResourceNode>) -> ApplicationTree {
     let mut builder = Builder::new(rules, children);
     for entry in entries {
-        match (&entry.live, &entry.desired) {
-            (Some(live), _) => builder.add(managed(entry, live, &rules.customizations), None, 0),
-            (None, Some(desired)) => builder.nodes.push(missing(desired)),
-            (None, None) => {}
+        match entry.live {
+            Some(_) => builder.add(entry.node.clone(), None, 0),
+            None => builder.nodes.push(entry.node.clone()),
         }
     }
     ApplicationTree { nodes: builder.nodes, ..ApplicationTree::default() }
@@ -43,10 +42,10 @@ pub fn node(live: &Object, customizations: &Customizations) -> ResourceNode {
     node_with(live, health::of_with(live, customizations).as_ref(), info::of(live).as_ref())
 }
 
-/// The node of a resource of the Application. Hooks and others that do not count have a health in the tree all the same.
-fn managed(entry: &Entry, live: &Object, customizations: &Customizations) -> ResourceNode {
-    let health = entry.health.clone().or_else(|| health::of_with(live, customizations));
-    node_with(live, health.as_ref(), entry.info.as_deref())
+/// The node of a resource of the Application whose health was judged. Hooks and others that do not count have one in the tree all the same.
+pub fn managed(live: &Object, judged: Option<&Health>, customizations: &Customizations) -> ResourceNode {
+    let health = judged.cloned().or_else(|| health::of_with(live, customizations));
+    node_with(live, health.as_ref(), info::of(live).as_ref())
 }
 
 fn node_with(live: &Object, health: Option<&Health>, info: Option<&Info>) -> ResourceNode {
@@ -108,7 +107,8 @@ fn owner_reference(object: &Object, owner: &tiphys_apimachinery::OwnerReference)
     ResourceRef { group, version, kind, namespace: object.namespace().to_owned(), name: owner.name.clone(), uid: owner.uid.clone() }
 }
 
-fn missing(desired: &Object) -> ResourceNode {
+/// The node of a resource that is not there.
+pub fn missing(desired: &Object) -> ResourceNode {
     let health = tiphys_api::status::HealthStatus { status: "Missing".to_owned(), ..Default::default() };
     ResourceNode { resource_ref: reference(desired), health: Some(health), ..ResourceNode::default() }
 }

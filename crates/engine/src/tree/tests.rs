@@ -20,10 +20,9 @@ fn rules() -> CompareRules {
 
 fn entry(desired: Option<Object>, live: Option<Object>) -> Arc<Entry> {
     let any = live.as_ref().or(desired.as_ref()).expect("one of them");
-    Arc::new(Entry {
-        info: live.as_ref().and_then(info::of).map(Arc::new),
-        ..Entry::new(any.key(), any.gvk(), desired.map(Arc::new), live.map(Arc::new))
-    })
+    let node = live.as_ref().map_or_else(|| missing(any), |live| managed(live, None, &Customizations::default()));
+    let kept = |object: Object| Arc::new(object.into());
+    Arc::new(Entry { node, ..Entry::new(any.key(), any.gvk(), desired.map(kept), live.map(kept)) })
 }
 
 fn of_kind(api_version: &str, kind: &str, name: &str) -> Object {

@@ -7,11 +7,12 @@ mod rules;
 
 pub use rules::*;
 
-use crate::{normalize::targets::Targets, tree::info::Info};
+use crate::normalize::targets::Targets;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt, sync::Arc};
-use tiphys_apimachinery::{GroupKind, Gvk, Object, ResourceKey};
+use tiphys_api::resource::ResourceNode;
+use tiphys_apimachinery::{GroupKind, Gvk, Kept, Object, ResourceKey, packed::PackedText};
 
 /// Whether the live state looks like the target state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -88,12 +89,12 @@ pub struct Diff {
     pub predicted_live: Arc<Value>,
 }
 
-/// A [`Diff`] at rest, with its documents as JSON: as trees of maps they would take several times the room.
+/// A [`Diff`] at rest, with its documents as compressed JSON: as trees of maps they would take many times the room.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiffText {
     pub modified: bool,
-    pub normalized_live: Arc<str>,
-    pub predicted_live: Arc<str>,
+    pub normalized_live: PackedText,
+    pub predicted_live: PackedText,
 }
 
 impl Default for DiffText {
@@ -104,9 +105,9 @@ impl Default for DiffText {
 
 impl From<Diff> for DiffText {
     fn from(diff: Diff) -> Self {
-        let text = |document: &Value| Arc::<str>::from(document.to_string());
+        let text = |document: &Value| PackedText::new(&document.to_string());
         let normalized_live = text(&diff.normalized_live);
-        let same = Arc::ptr_eq(&diff.normalized_live, &diff.predicted_live);
+        let same = diff.normalized_live == diff.predicted_live;
         let predicted_live = if same { normalized_live.clone() } else { text(&diff.predicted_live) };
         Self { modified: diff.modified, normalized_live, predicted_live }
     }
@@ -115,7 +116,7 @@ impl From<Diff> for DiffText {
 impl DiffText {
     /// The documents as trees again.
     pub fn read(&self) -> Diff {
-        let tree = |text: &str| Arc::new(serde_json::from_str(text).expect("written by us"));
+        let tree = |text: &PackedText| Arc::new(serde_json::from_str(&text.read()).expect("written by us"));
         Diff { modified: self.modified, normalized_live: tree(&self.normalized_live), predicted_live: tree(&self.predicted_live) }
     }
 }
@@ -124,14 +125,14 @@ impl DiffText {
 /// that one that is the same as last time is known as such without reading it.
 #[derive(Clone, Debug, Default)]
 pub struct Desired {
-    pub objects: Vec<Arc<Object>>,
+    pub objects: Vec<Arc<Kept>>,
     /// When there are any, nothing is known about objects that are missing here, and nothing is pruned.
     pub errors: Vec<Condition>,
 }
 
 impl From<Vec<Object>> for Desired {
     fn from(objects: Vec<Object>) -> Self {
-        Self { objects: objects.into_iter().map(Arc::new).collect(), errors: Vec::new() }
+        Self { objects: objects.into_iter().map(|o| Arc::new(o.into())).collect(), errors: Vec::new() }
     }
 }
 
@@ -141,15 +142,15 @@ pub struct Entry {
     pub key: ResourceKey,
     pub gvk: Gvk,
     /// As it would be applied: namespace and tracking mark are set. `None`: it is not in Git (any more).
-    pub desired: Option<Arc<Object>>,
-    pub live: Option<Arc<Object>>,
+    pub desired: Option<Arc<Kept>>,
+    pub live: Option<Arc<Kept>>,
     pub diff: DiffText,
     /// `None` for hooks and skipped resources.
     pub status: Option<SyncStatus>,
     /// `None` for kinds without a notion of health.
     pub health: Option<Health>,
-    /// What the live object tells of itself in a tree.
-    pub info: Option<Arc<Info>>,
+    /// What a tree shows of it.
+    pub node: ResourceNode,
     pub hook: bool,
     pub requires_pruning: bool,
     pub requires_deletion_confirmation: bool,
@@ -167,7 +168,7 @@ pub struct Entry {
 
 impl Entry {
     /// A pair about which nothing is decided yet.
-    pub fn new(key: ResourceKey, gvk: Gvk, desired: Option<Arc<Object>>, live: Option<Arc<Object>>) -> Self {
+    pub fn new(key: ResourceKey, gvk: Gvk, desired: Option<Arc<Kept>>, live: Option<Arc<Kept>>) -> Self {
         Self {
             key,
             gvk,
@@ -176,7 +177,7 @@ impl Entry {
             diff: DiffText::default(),
             status: None,
             health: None,
-            info: None,
+            node: ResourceNode::default(),
             hook: false,
             requires_pruning: false,
             requires_deletion_confirmation: false,
@@ -206,9 +207,9 @@ pub struct Comparison {
     /// In the order of their keys. Shared with a later comparison that found the same.
     pub entries: Vec<Arc<Entry>>,
     /// Desired hooks of a sync; they never count as drift.
-    pub hooks: Vec<Arc<Object>>,
+    pub hooks: Vec<Arc<Kept>>,
     /// Desired hooks that run when the Application is deleted, and only then.
-    pub delete_hooks: Vec<Arc<Object>>,
+    pub delete_hooks: Vec<Arc<Kept>>,
     pub conditions: Vec<Condition>,
     pub sync: SyncStatus,
     pub health: Health,
@@ -223,6 +224,12 @@ impl Comparison {
     /// Whether it says the same of the same resources as another, in which nothing was judged anew.
     pub fn has_entries_of(&self, other: &Self) -> bool {
         self.entries.len() == other.entries.len() && self.entries.iter().zip(&other.entries).all(|(a, b)| Arc::ptr_eq(a, b))
+    }
+
+    /// Lets all its objects rest: nobody will look into them soon.
+    pub fn rest(&self) {
+        self.basis.targets.rest();
+        self.entries.iter().flat_map(|e| [&e.desired, &e.live]).flatten().for_each(|o| o.rest());
     }
 }
 

@@ -86,7 +86,7 @@ impl Sources for GitSources {
         Ok(RenderedManifests {
             revision: rendered.revision.clone(),
             source_type: rendered.source_type.clone(),
-            objects: rendered.objects.iter().map(|o| Value::Object(o.0.clone())).collect(),
+            objects: rendered.objects.iter().map(|o| Value::Object(o.object().0.clone())).collect(),
             errors: rendered.errors.iter().map(ToString::to_string).collect(),
         })
     }

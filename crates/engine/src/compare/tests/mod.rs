@@ -14,7 +14,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
-use tiphys_apimachinery::{GroupKind, Object, ResourceKey};
+use tiphys_apimachinery::{GroupKind, Kept, Object, ResourceKey};
 
 struct Kinds;
 
@@ -55,8 +55,8 @@ fn rules() -> CompareRules {
     CompareRules::new(Tracking::annotation("app"), "argocd", "app", "https://kubernetes.default.svc", "prod")
 }
 
-fn by_key(objects: Vec<Object>) -> BTreeMap<ResourceKey, Arc<Object>> {
-    objects.into_iter().map(|o| (o.key(), Arc::new(o))).collect()
+fn by_key(objects: Vec<Object>) -> BTreeMap<ResourceKey, Arc<Kept>> {
+    objects.into_iter().map(|o| (o.key(), Arc::new(o.into()))).collect()
 }
 
 fn run_with(rules: &CompareRules, desired: Vec<Object>, live: Vec<Object>) -> Comparison {
@@ -269,7 +269,7 @@ fn fact_28_with_server_side_apply_only_owned_fields_count() {
     for (options, status) in [(vec![], SyncStatus::OutOfSync), (vec!["ServerSideApply=true".to_owned()], SyncStatus::Synced)] {
         let rules = CompareRules { sync_options: options, ..rules() };
         let c = run_with(&rules, vec![config_map("a", "1")], vec![there.clone()]);
-        assert_eq!(c.entries[0].status, Some(status), "{:?} {:#}", rules.sync_options, c.entries[0].diff.predicted_live);
+        assert_eq!(c.entries[0].status, Some(status), "{:?} {:#}", rules.sync_options, c.entries[0].diff.predicted_live.read());
     }
 }
 
@@ -301,8 +301,8 @@ fn defaults_and_zero_values_are_no_drift() {
         c.entries[0].status,
         Some(SyncStatus::Synced),
         "{:#}\n{:#}",
-        c.entries[0].diff.normalized_live,
-        c.entries[0].diff.predicted_live
+        c.entries[0].diff.normalized_live.read(),
+        c.entries[0].diff.predicted_live.read()
     );
 }
 
@@ -311,10 +311,10 @@ fn fact_29_unchanged_pairs_are_taken_over() {
     let there = by_key(vec![live(config_map("a", "1"))]);
     let first = compare(vec![config_map("a", "1")].into(), &there, &rules(), &Kinds, None, &DryRuns::new());
     let again = compare(vec![config_map("a", "1")].into(), &there, &rules(), &Kinds, Some(&first), &DryRuns::new());
-    assert!(Arc::ptr_eq(&first.entries[0].diff.normalized_live, &again.entries[0].diff.normalized_live));
+    assert!(first.entries[0].diff.normalized_live.is_shared_with(&again.entries[0].diff.normalized_live));
     let other_rules = CompareRules { ignore_aggregated_roles: true, ..rules() };
     let fresh = compare(vec![config_map("a", "1")].into(), &there, &other_rules, &Kinds, Some(&first), &DryRuns::new());
-    assert!(!Arc::ptr_eq(&first.entries[0].diff.normalized_live, &fresh.entries[0].diff.normalized_live));
+    assert!(!first.entries[0].diff.normalized_live.is_shared_with(&fresh.entries[0].diff.normalized_live));
 }
 
 #[test]
@@ -341,7 +341,7 @@ fn a_strategy_without_rolling_updates_gets_none() {
     spec.insert("replicas".into(), 1.into());
     spec.insert("strategy".into(), json!({"type": "Recreate"}));
     let c = run(vec![deployment()], vec![live(there)]);
-    assert_eq!(c.entries[0].status, Some(SyncStatus::Synced), "{}", c.entries[0].diff.predicted_live);
+    assert_eq!(c.entries[0].status, Some(SyncStatus::Synced), "{}", c.entries[0].diff.predicted_live.read());
 }
 
 #[test]

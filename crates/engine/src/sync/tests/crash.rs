@@ -2,7 +2,7 @@
 
 use super::{
     scenarios::{self, SCENARIOS, rich},
-    sim::{Sim, hook_job, make, wave},
+    sim::{NS, Sim, hook_job, make, wave},
 };
 use crate::{
     sync::{OperationPhase, Progress},
@@ -216,6 +216,19 @@ fn results_are_durable_before_a_hook_is_let_go() {
         }
     }
     panic!("the sync did not end");
+}
+
+#[test]
+fn a_namespace_made_just_before_a_crash_is_reported() {
+    let mut sim = Sim::new(vec![make("ConfigMap", "c")]).sync_options(&["CreateNamespace=true"]);
+    // A caller need not store what it only read.
+    sim.turn();
+    sim.stored = None;
+    sim.turn_unrecorded();
+    assert_eq!(sim.log, ["read app-ns", "apply app-ns"]);
+    sim.restart(true);
+    assert_eq!(sim.run().phase, OperationPhase::Succeeded);
+    assert_eq!(sim.result(NS), "Synced Succeeded namespace/app-ns configured");
 }
 
 /// Numbers that look random but are the same in every run.

@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tiphys_apimachinery::{GroupKind, Object, ResourceKey};
+use tiphys_apimachinery::{GroupKind, Kept, Object, ResourceKey};
 
 pub const OPERATION: &str = "op-1";
 
@@ -145,11 +145,12 @@ impl Sim {
     }
 
     pub fn comparison(&self) -> Comparison {
+        let kept = |o: &Object| Arc::new(Kept::from(o.clone()));
         let entry = |desired: Option<&Object>, live: Option<&Object>| {
             let o = desired.or(live).expect("one of them is there");
             let key = live.unwrap_or(o).key();
             let modified = self.modified.get(o.name()).copied().unwrap_or(true);
-            let (desired, live) = (desired.cloned().map(Arc::new), live.cloned().map(Arc::new));
+            let (desired, live) = (desired.map(kept), live.map(kept));
             Arc::new(Entry {
                 diff: DiffText { modified, ..DiffText::default() },
                 status: Some(SyncStatus::OutOfSync),
@@ -167,7 +168,7 @@ impl Sim {
         rules.ignore_differences.push(any);
         Comparison {
             entries,
-            hooks: self.hooks.iter().cloned().map(Arc::new).collect(),
+            hooks: self.hooks.iter().map(kept).collect(),
             delete_hooks: Vec::new(),
             conditions: Vec::new(),
             sync: SyncStatus::OutOfSync,

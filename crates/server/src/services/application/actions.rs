@@ -144,8 +144,8 @@ async fn check(state: &State, subject: &Subject, impact: &Impact) -> Result<(), 
     let mut rules = CompareRules::new(Tracking::annotation(""), "", "", &destination.server, &destination.namespace);
     rules.dest_name.clone_from(&destination.name);
     rules.project = spec::project_rules(&subject.project);
-    if subject.at.is_some() && !permit::live(&rules, object) {
-        let (group, kind, name, namespace) = (object.group(), object.kind(), object.name(), object.namespace());
+    let (group, kind, name, namespace) = (object.group(), object.kind(), object.name(), object.namespace());
+    if subject.at.is_some() && !permit::resource(&rules, group, kind, namespace, name) {
         return Err(ApiError::plain(format!("application is not permitted to manage {group}/{kind}/{name} in {namespace}")));
     }
     match operation {
