@@ -17,7 +17,7 @@ use tiphys_api::{
 use tiphys_cluster::{AppKey, AppStates};
 use tiphys_controllers::{
     metrics::RedisRequests,
-    redis::{Format, Known, Place, follow},
+    redis::{Format, Known, Login, Place, Sentinels, Server, follow},
 };
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -34,6 +34,8 @@ struct Kept {
     /// Every command but those that set or remove values, and how often each key was set.
     asked: Vec<String>,
     sets: BTreeMap<String, usize>,
+    /// As a sentinel it knows this one.
+    master: Option<SocketAddr>,
 }
 
 #[derive(Clone, Default)]
@@ -69,10 +71,16 @@ impl Redis {
         }
     }
 
-    fn answer(&self, words: &[Vec<u8>]) -> &'static str {
+    fn answer(&self, words: &[Vec<u8>]) -> String {
         let text = |n: usize| String::from_utf8_lossy(&words[n]).into_owned();
         let mut kept = self.0.lock().expect("no panic");
-        match text(0).to_uppercase().as_str() {
+        let answer = match text(0).to_uppercase().as_str() {
+            "SENTINEL" if text(2) != "main" => "*-1\r\n",
+            "SENTINEL" => {
+                let Some(master) = kept.master else { return "*-1\r\n".to_owned() };
+                let (host, port) = (master.ip().to_string(), master.port().to_string());
+                return format!("*2\r\n${}\r\n{host}\r\n${}\r\n{port}\r\n", host.len(), port.len());
+            }
             "SETEX" => {
                 kept.values.insert(text(1), words[3].clone());
                 kept.seconds.insert(text(1), text(2));
@@ -94,7 +102,8 @@ impl Redis {
                 kept.asked.push(all.join(" "));
                 "+OK\r\n"
             }
-        }
+        };
+        answer.to_owned()
     }
 
     fn json(&self, key: &str) -> Option<Value> {
@@ -126,15 +135,12 @@ const TREE: &str = "app|resources-tree|team_web|1.8.3.gz";
 const CLUSTER: &str = "cluster|info|https://c|1.8.3.gz";
 
 fn start(address: SocketAddr, states: &AppStates) -> JoinHandle<()> {
-    let place = Place {
-        host: address.ip().to_string(),
-        port: address.port(),
-        db: 2,
-        username: String::new(),
-        password: "secret".into(),
-        tls: None,
-        format: Format::default(),
-    };
+    start_at(Server::At(address.to_string()), states)
+}
+
+fn start_at(server: Server, states: &AppStates) -> JoinHandle<()> {
+    let login = Login { username: String::new(), password: "secret".into() };
+    let place = Place { server, db: 2, login, tls: None, format: Format::default() };
     let clusters = || vec![("https://c".to_owned(), ClusterInfo { server_version: "1.36".into(), ..Default::default() })];
     let known = Known {
         states: states.clone(),
@@ -200,4 +206,37 @@ async fn after_redis_was_away_all_is_written_anew_and_nobody_has_waited() {
     let (_, _server) = redis.serve(address.port()).await;
     redis.until("all that there is", |r| r.json(MANAGED).is_some() && r.json(TREE).is_some() && r.json(CLUSTER).is_some()).await;
     assert_eq!(redis.json(TREE).expect("written")["nodes"][0]["health"]["status"], "Degraded");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sentinels_say_which_redis_is_the_master() {
+    let (states, app) = (AppStates::new(), AppKey::new("team", "web"));
+    states.publish(&app, &[], tree("Healthy"));
+    let (first, second, third) = (Redis::default(), Redis::default(), Redis::default());
+    let (first_address, first_server) = first.serve(0).await;
+    let (sentinel, ignorant) = (Redis::default(), Redis::default());
+    let master = |address| sentinel.0.lock().expect("no panic").master = Some(address);
+    master(first_address);
+    let (known, _sentinel) = sentinel.serve(0).await;
+    let (unknown, _ignorant) = ignorant.serve(0).await;
+    let login = Login { username: "watcher".into(), password: "other".into() };
+    // One is away, one has never heard of it.
+    let addresses = vec!["127.0.0.1:1".to_owned(), unknown.to_string(), known.to_string()];
+    let _writer = start_at(Server::Known(Sentinels { addresses, master: "main".into(), login }), &states);
+    first.until("it is in the master", |r| r.json(TREE).is_some()).await;
+    assert_eq!(first.0.lock().expect("no panic").asked[..2], ["AUTH secret", "SELECT 2"]);
+    assert!(
+        sentinel.0.lock().expect("no panic").asked.iter().all(|asked| asked == "AUTH watcher other"),
+        "nothing else is told to sentinels"
+    );
+
+    // The master dies, and another takes its place.
+    let (second_address, _second_server) = second.serve(0).await;
+    master(second_address);
+    first_server.abort();
+    second.until("it is in the second", |r| r.json(TREE).is_some()).await;
+    // The master is cut off from its sentinels alone.
+    let (third_address, _third_server) = third.serve(0).await;
+    master(third_address);
+    third.until("it is in the third", |r| r.json(TREE).is_some() && r.json(CLUSTER).is_some()).await;
 }

@@ -4,8 +4,10 @@
 //! values are soon to expire or are missing. Nothing waits for it: where Redis is down, Applications are compared and synced all the same.
 
 mod format;
+mod sentinel;
 
 pub use format::Format;
+pub use sentinel::Sentinels;
 
 use crate::metrics::RedisRequests;
 use format::{Item, channel};
@@ -32,20 +34,63 @@ use tokio_util::task::AbortOnDropHandle;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Publications come in bursts; the last one of an Application is what counts.
 const SETTLE: Duration = Duration::from_millis(50);
-/// How often clusters are written.
+/// How often clusters are written, and sentinels asked.
 const CLUSTERS: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Where Redis is, and how it is written to.
 #[derive(Clone)]
 pub struct Place {
-    pub host: String,
-    pub port: u16,
+    pub server: Server,
     pub db: i64,
-    pub username: String,
-    pub password: Secret,
+    pub login: Login,
+    /// The same for sentinels.
     pub tls: Option<Tls>,
     pub format: Format,
+}
+
+#[derive(Clone)]
+pub enum Server {
+    /// Always the same, `host:port`.
+    At(String),
+    /// The one that these know.
+    Known(Sentinels),
+}
+
+#[derive(Clone, Default)]
+pub struct Login {
+    pub username: String,
+    pub password: Secret,
+}
+
+impl Login {
+    fn info(&self) -> RedisConnectionInfo {
+        let info = RedisConnectionInfo::default().set_skip_set_lib_name();
+        match (self.username.as_str(), self.password.expose()) {
+            (_, "") => info,
+            ("", password) => info.set_password(password),
+            (username, password) => info.set_password(password).set_username(username),
+        }
+    }
+}
+
+impl Place {
+    async fn address(&self) -> Result<String, RedisError> {
+        match &self.server {
+            Server::At(address) => Ok(address.clone()),
+            Server::Known(sentinels) => sentinels.ask(self.tls.as_ref()).await,
+        }
+    }
+
+    /// Fails when the master is another one now. One that was cut off may go on taking what nobody reads any more.
+    async fn check(&self, address: &str) -> Result<(), RedisError> {
+        let Server::Known(_) = &self.server else { return Ok(()) };
+        match self.address().await {
+            Ok(now) if now != address => Err(io::Error::other(format!("the master is {now} now")).into()),
+            // Without sentinels the last master is as good as any.
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What there is to write.
@@ -80,7 +125,8 @@ enum Never {}
 /// From a new connection to its loss.
 async fn connected(place: &Place, known: &Known, metrics: &RedisRequests, failures: &mut u32) -> Result<Never, RedisError> {
     let mut changes = known.states.changes();
-    let (connection, _driver) = connect(place).await?;
+    let address = place.address().await?;
+    let (connection, _driver) = connect(&address, place.tls.as_ref(), place.login.info().set_db(place.db)).await?;
     let mut writer = Writer { connection, format: &place.format, metrics, written: HashMap::new() };
     let (mut dirty, mut anew, mut clusters) = (BTreeSet::new(), Instant::now(), Instant::now());
     loop {
@@ -92,6 +138,7 @@ async fn connected(place: &Place, known: &Known, metrics: &RedisRequests, failur
             anew = now + place.format.keep / 2;
         }
         if now >= clusters {
+            place.check(&address).await?;
             for (server, info) in (known.clusters)() {
                 writer.put(&[place.format.cluster(&server, &info)], None).await?;
             }
@@ -122,16 +169,12 @@ async fn connected(place: &Place, known: &Known, metrics: &RedisRequests, failur
 }
 
 /// The connection, and what moves its bytes.
-async fn connect(place: &Place) -> Result<(MultiplexedConnection, AbortOnDropHandle<()>), RedisError> {
-    let mut login = RedisConnectionInfo::default().set_db(place.db).set_skip_set_lib_name();
-    if !place.password.is_empty() {
-        login = login.set_password(place.password.expose());
-        if !place.username.is_empty() {
-            login = login.set_username(&place.username);
-        }
-    }
-    let address = format!("{}:{}", place.host, place.port);
-    let stream = timeout(PATIENCE, net::dial(&address, place.tls.as_ref(), "")).await;
+async fn connect(
+    address: &str,
+    tls: Option<&Tls>,
+    login: RedisConnectionInfo,
+) -> Result<(MultiplexedConnection, AbortOnDropHandle<()>), RedisError> {
+    let stream = timeout(PATIENCE, net::dial(address, tls, "")).await;
     let stream = stream.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
     let config = AsyncConnectionConfig::new().set_response_timeout(Some(PATIENCE));
     let (connection, driver) = MultiplexedConnection::new_with_config(&login, stream, config).await?;
