@@ -21,7 +21,7 @@ use tiphys_api::rpc::repo_server::{
     ManifestRequest, ManifestResponse, ResolveRevisionRequest, ResolveRevisionResponse, UpdateRevisionForPathsRequest,
     UpdateRevisionForPathsResponse,
 };
-use tiphys_apimachinery::Object;
+use tiphys_apimachinery::{Kept, Object};
 use tonic::{Code, Status, client::Grpc, transport::Channel};
 use tonic_prost::ProstCodec;
 use tracing::{Instrument as _, field};
@@ -53,7 +53,9 @@ pub struct RepoServerOptions {
 pub struct RepoServer {
     channel: Channel,
     timeout: Duration,
-    known: moka::sync::Cache<[u8; 32], Arc<[Arc<Object>]>>,
+    known: moka::sync::Cache<[u8; 32], Arc<[Arc<Kept>]>>,
+    /// What `traceparent` is, within the span of a call.
+    context: fn() -> Option<String>,
 }
 
 impl RepoServer {
@@ -70,11 +72,17 @@ impl RepoServer {
                 net::dial(&options.address, tls.as_ref(), "h2").await.map(TokioIo::new)
             }
         }));
-        let weigh = |_: &[u8; 32], objects: &Arc<[Arc<Object>]>| {
-            u32::try_from(objects.iter().map(|o| 200 + weight(&o.0)).sum::<usize>()).unwrap_or(u32::MAX)
+        let weigh = |_: &[u8; 32], objects: &Arc<[Arc<Kept>]>| {
+            u32::try_from(objects.iter().map(|o| 200 + weight(&o.object().0)).sum::<usize>()).unwrap_or(u32::MAX)
         };
         let known = moka::sync::Cache::builder().weigher(weigh).max_capacity(KNOWN_BYTES).build();
-        Ok(Self { channel, timeout, known })
+        Ok(Self { channel, timeout, known, context: || None })
+    }
+
+    /// Tells the server which trace its work belongs to (W3C `traceparent`).
+    #[must_use]
+    pub fn with_context(self, context: fn() -> Option<String>) -> Self {
+        Self { context, ..self }
     }
 
     /// Renders a source. The objects bear the Application's marks already.
@@ -146,7 +154,11 @@ impl RepoServer {
             let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
             grpc.ready().await.map_err(|e| unreached(&e))?;
             let codec = ProstCodec::<Box<Q>, R>::default();
-            let reply = grpc.unary(tonic::Request::new(message), PathAndQuery::from_static(method), codec).await;
+            let mut request = tonic::Request::new(message);
+            if let Some(context) = (self.context)().and_then(|text| text.parse().ok()) {
+                request.metadata_mut().insert("traceparent", context);
+            }
+            let reply = grpc.unary(request, PathAndQuery::from_static(method), codec).await;
             // Without a connection there is no answer, only what tonic makes of its failure.
             let reply = reply.map_err(|status| if status.source().is_some() { unreached(&status) } else { status })?;
             Ok(reply.into_inner())
@@ -205,12 +217,12 @@ fn key(answer: &ManifestResponse) -> [u8; 32] {
     hash.finalize().into()
 }
 
-fn objects(manifests: &[String]) -> Result<Arc<[Arc<Object>]>, RepoError> {
+fn objects(manifests: &[String]) -> Result<Arc<[Arc<Kept>]>, RepoError> {
     let read = |(i, text): (usize, &String)| {
         let failed =
             |e: String| RepoError::RepoServer { message: format!("manifest {} of {}: {e}", i + 1, manifests.len()), retryable: false };
         let value = serde_json::from_str(text).map_err(|e| failed(e.to_string()))?;
-        Ok(Arc::new(Object::from_value(value).map_err(|e| failed(e.to_string()))?))
+        Ok(Arc::new(Object::from_value(value).map_err(|e| failed(e.to_string()))?.into()))
     };
     manifests.iter().enumerate().map(read).collect()
 }

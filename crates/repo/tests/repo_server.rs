@@ -28,6 +28,8 @@ type Answers = Arc<Mutex<Vec<Result<ManifestResponse, Status>>>>;
 struct Fake {
     answers: Answers,
     asked: Arc<Mutex<Vec<ManifestRequest>>>,
+    /// `traceparent` of each.
+    traces: Arc<Mutex<Vec<Option<String>>>>,
 }
 
 impl NamedService for Fake {
@@ -39,6 +41,8 @@ impl UnaryService<ManifestRequest> for Fake {
     type Future = std::future::Ready<Result<Response<ManifestResponse>, Status>>;
 
     fn call(&mut self, request: Request<ManifestRequest>) -> Self::Future {
+        let trace = request.metadata().get("traceparent").map(|value| value.to_str().expect("plain").to_owned());
+        self.traces.lock().expect("no panic").push(trace);
         self.asked.lock().expect("no panic").push(request.into_inner());
         std::future::ready(self.answers.lock().expect("no panic").remove(0).map(Response::new))
     }
@@ -96,6 +100,17 @@ async fn manifests_are_read_once() {
     let third = server.manifests(&request).await.expect("an answer");
     assert_ne!(third.digest, first.digest);
     assert_eq!(*fake.asked.lock().expect("no panic"), vec![request.clone(), request.clone(), request]);
+}
+
+#[tokio::test]
+async fn the_trace_is_told() {
+    let fake = Fake::default();
+    *fake.answers.lock().expect("no panic") = vec![Ok(config_map("a")), Ok(config_map("a"))];
+    let server = RepoServer::new(options(serve(&fake, None).await)).expect("an address");
+    server.manifests(&ManifestRequest::default()).await.expect("an answer");
+    let traced = server.with_context(|| Some("00-1-2-01".to_owned()));
+    traced.manifests(&ManifestRequest::default()).await.expect("an answer");
+    assert_eq!(*fake.traces.lock().expect("no panic"), [None, Some("00-1-2-01".to_owned())]);
 }
 
 #[tokio::test]

@@ -1,12 +1,13 @@
 //! The flags of a controller that has its manifests rendered elsewhere, with Argo CD's names and variables.
 
-use anyhow::bail;
+use anyhow::Context;
 use clap::Args;
 use std::{env, path::PathBuf, time::Duration};
 use tiphys_repo::{RepoServer, RepoServerOptions};
 
-/// Where a genuine installation's pods have what `--repo-server-strict-tls` checks against.
+/// Where a genuine installation's pods have what `--repo-server-strict-tls` checks against, in one of these folders.
 const CONFIG: &str = "/app/config";
+const FOLDERS: [&str; 2] = ["controller/tls", "reposerver/tls"];
 
 #[derive(Args, Debug)]
 pub struct RepoServerArgs {
@@ -19,7 +20,7 @@ pub struct RepoServerArgs {
     /// Speak to the repo-server without TLS
     #[arg(long, env = "ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_PLAINTEXT")]
     repo_server_plaintext: bool,
-    /// Check the repo-server's certificate against tls.crt and ca.crt in /app/config/reposerver/tls
+    /// Check the repo-server's certificate against tls.crt and ca.crt in /app/config/controller/tls or /app/config/reposerver/tls
     #[arg(long, env = "ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_STRICT_TLS")]
     repo_server_strict_tls: bool,
     /// Check the repo-server's certificate against those of a file
@@ -64,14 +65,16 @@ impl RepoServerArgs {
         if !self.repo_server_strict_tls {
             return Ok(Vec::new());
         }
-        let folder = PathBuf::from(env::var("ARGOCD_APP_CONF_PATH").unwrap_or_else(|_| CONFIG.to_owned())).join("reposerver/tls");
-        let files: Vec<PathBuf> = ["tls.crt", "ca.crt"].iter().map(|name| folder.join(name)).filter(|path| path.exists()).collect();
-        if files.is_empty() {
-            bail!(
-                "--repo-server-strict-tls: there is neither tls.crt nor ca.crt in {}; name a file with --repo-server-ca-cert-path",
-                folder.display()
-            );
-        }
-        Ok(files)
+        let config = PathBuf::from(env::var("ARGOCD_APP_CONF_PATH").unwrap_or_else(|_| CONFIG.to_owned()));
+        let there = |folder: &str| {
+            ["tls.crt", "ca.crt"].map(|name| config.join(folder).join(name)).into_iter().filter(|path| path.exists()).collect()
+        };
+        let found = FOLDERS.map(there).into_iter().find(|files: &Vec<PathBuf>| !files.is_empty());
+        found.with_context(|| {
+            let folders = FOLDERS.map(|folder| config.join(folder).display().to_string()).join(" or ");
+            format!(
+                "--repo-server-strict-tls: there is neither tls.crt nor ca.crt in {folders}; name a file with --repo-server-ca-cert-path"
+            )
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! gRPC and gRPC-web: framing and status by tonic, one codec of bytes for all calls. The table does the rest.
 
-use super::{MAX_PUBLIC_REQUEST, max_request, session};
+use super::{MAX_PUBLIC_REQUEST, max_request, session, traceparent};
 use crate::{
     ApiError,
     auth::Caller,
@@ -124,7 +124,13 @@ pub async fn handle(state: Arc<State>, source: IpAddr, request: Request<Body>) -
         Err(e) => return Status::from(e).into_http(),
     };
     grpc = grpc.max_decoding_message_size(max_request(&caller));
-    let span = tracing::trace_span!("request", "otel.kind" = "server", "otel.name" = rpc.trim_start_matches('/'), "rpc.system" = "grpc");
+    let span = tracing::trace_span!(
+        "request",
+        "otel.kind" = "server",
+        "otel.name" = rpc.trim_start_matches('/'),
+        "rpc.system" = "grpc",
+        traceparent = traceparent(request.headers())
+    );
     let invoke = Invoke { caller, state, rpc };
     let answer = async move { if streams { grpc.server_streaming(invoke, request).await } else { grpc.unary(invoke, request).await } };
     answer.instrument(span).await

@@ -45,6 +45,11 @@ async fn handle(state: Arc<State>, source: IpAddr, mut request: Request<Body>) -
     Ok(response)
 }
 
+/// The span of whoever asks (W3C Trace Context).
+fn traceparent(headers: &HeaderMap) -> Option<&str> {
+    headers.get("traceparent").and_then(|value| value.to_str().ok())
+}
+
 fn secure(headers: &mut HeaderMap) {
     for (name, value) in [
         (

@@ -1,7 +1,7 @@
 //! REST: path, query and body become the request message of the call in the table; its reply is JSON, streams are JSON
 //! lines or server-sent events. Behaves as grpc-gateway does for Argo CD.
 
-use super::{fields::Fields, max_request, session};
+use super::{fields::Fields, max_request, session, traceparent};
 use crate::{
     ApiError, Code, assets,
     server::State,
@@ -69,7 +69,13 @@ async fn answer(state: &Arc<State>, source: IpAddr, parts: &Parts, body: Body) -
         None => None,
     };
     let name = call.rpc.trim_start_matches('/');
-    let span = tracing::trace_span!("request", "otel.kind" = "server", "otel.name" = name, "http.request.method" = parts.method.as_str());
+    let span = tracing::trace_span!(
+        "request",
+        "otel.kind" = "server",
+        "otel.name" = name,
+        "http.request.method" = parts.method.as_str(),
+        traceparent = traceparent(&parts.headers)
+    );
     let reply = handler(state.clone(), caller, CallRequest::Json(Value::Object(message))).instrument(span).await?;
     let mut response = respond(parts, select(reply, fields));
     if let Some(token) = session_token(call, &mut response, renewed).await? {

@@ -3,11 +3,13 @@
 //!
 //! Until it is told where to, nothing is traced, and a span costs nothing. What a collector does not take in time is dropped: nothing waits for it.
 
+mod context;
 mod export;
 mod wire;
 
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
+pub use context::TraceContext;
 use export::Exporter;
 use jiff::Timestamp;
 use std::{
@@ -139,6 +141,22 @@ impl Traces {
     }
 }
 
+/// The field of a span that was begun for another program's.
+const TRACEPARENT: &str = "traceparent";
+
+/// What that field says.
+struct Remote(Option<TraceContext>);
+
+impl field::Visit for Remote {
+    fn record_str(&mut self, field: &field::Field, value: &str) {
+        if field.name() == TRACEPARENT {
+            self.0 = TraceContext::parse(value);
+        }
+    }
+
+    fn record_debug(&mut self, _: &field::Field, _: &dyn fmt::Debug) {}
+}
+
 /// Makes spans of OTLP.
 struct Spans(Arc<OnceLock<Sink>>);
 
@@ -152,8 +170,12 @@ struct Open {
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, context: Context<'_, S>) {
         let (Some(sink), Some(span)) = (self.0.get(), context.span(id)) else { return };
-        let parent = span.parent().and_then(|parent| parent.extensions().get::<Open>().map(|p| (p.sent, p.span.clone_ids())));
-        let mut open = match parent {
+        let parent = || span.parent().and_then(|parent| parent.extensions().get::<Open>().map(|p| (p.sent, p.span.clone_ids())));
+        let mut remote = Remote(None);
+        attributes.record(&mut remote);
+        // Whoever asks has decided whether the trace is sent.
+        let remote = remote.0.map(|c| (c.sampled, (c.trace.to_be_bytes().into(), c.span.to_be_bytes().into())));
+        let mut open = match remote.or_else(parent) {
             Some((sent, (trace_id, parent_span_id))) => Open { sent, span: Span { trace_id, parent_span_id, ..Span::default() } },
             None => {
                 let trace_id: u128 = rand::random();
@@ -220,6 +242,7 @@ impl Open {
         };
         match field.name() {
             "otel.name" => self.span.name = text(&value),
+            TRACEPARENT => {}
             "otel.kind" if text(&value) == "client" => self.span.kind = Kind::Client.into(),
             "otel.kind" if text(&value) == "server" => self.span.kind = Kind::Server.into(),
             "error" => self.span.status = Some(Status { code: 2, message: text(&value) }),

@@ -149,3 +149,33 @@ async fn a_collector_that_is_away_holds_nothing_up() {
     let waiting = traces.sink.get().expect("it sends").spans.capacity();
     assert!(waiting < WAITING, "{waiting}");
 }
+
+#[tokio::test]
+async fn a_trace_goes_on_from_one_program_to_the_next() {
+    const TRACE: u128 = 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c;
+    let (address, mut arrived) = collector().await;
+    let (traces, layer) = Traces::new();
+    let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
+    assert_eq!(TraceContext::here(), None);
+    traces.send_to(&target(&[&format!("--otlp-address={address}")], &[]).expect("fine").expect("an address")).expect("it begins");
+    let asked = |header: Option<String>| {
+        let span = tracing::trace_span!("request", traceparent = header.as_deref());
+        span.in_scope(|| tracing::trace_span!("call").in_scope(TraceContext::here)).expect("it is traced")
+    };
+    let from = |sampled| Some(TraceContext { trace: TRACE, span: 7, sampled }.to_string());
+    let unsent = asked(from(false));
+    assert_eq!((unsent.trace, unsent.sampled), (TRACE, false), "who asks has decided");
+    let alone = asked(Some("broken".into()));
+    assert!(alone.sampled && alone.trace != TRACE);
+    let told = asked(from(true));
+    assert_eq!((told.trace, told.sampled), (TRACE, true));
+    let mut spans = Vec::new();
+    while spans.len() < 4 {
+        let (_, message) = timeout(Duration::from_secs(10), arrived.recv()).await.expect("in time").expect("a message");
+        spans.extend(message.resource_spans.into_iter().flat_map(|r| r.scope_spans).flat_map(|s| s.spans));
+    }
+    let [_, _, call, request] = spans.as_slice() else { panic!("{spans:?}") };
+    assert_eq!((&request.trace_id, &request.parent_span_id), (&TRACE.to_be_bytes().to_vec(), &7_u64.to_be_bytes().to_vec()));
+    assert_eq!((&call.parent_span_id, &call.span_id), (&request.span_id, &told.span.to_be_bytes().to_vec()));
+    assert!(request.attributes.is_empty(), "{request:?}");
+}
