@@ -7,7 +7,10 @@ mod commands;
 mod output;
 mod roles;
 
-use roles::logs::Logs;
+use roles::{
+    argocd::{self, Called, Line},
+    logs::Logs,
+};
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
 use std::{env, process::ExitCode};
@@ -64,6 +67,10 @@ fn ended(result: Result<(), client::Failure>) -> ExitCode {
 }
 
 fn main() -> ExitCode {
+    let words: Vec<String> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(called) = argocd::called(&words, env::var("ARGOCD_BINARY_NAME").ok().as_deref()) {
+        return start_called(&called);
+    }
     // Scripts render charts by the hundred: the whole command line, threads and logging would take longer than a small chart does.
     if env::args_os().nth(1).is_some_and(|word| word.to_str().is_some_and(commands::LocalCommand::has_subcommand)) {
         return parse::<commands::LocalCommand>().map_or_else(|e| told(&e), |cli| ended(cli.command.run()));
@@ -90,17 +97,43 @@ fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get().div_ceil(2))
 }
 
-fn start(cli: Cli) -> ExitCode {
+fn runtime() -> Result<tokio::runtime::Runtime, ExitCode> {
     // One provider for every TLS connection of the process; it fails only when one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // Builds without optimisation keep every step of a future on the stack; what is not used is not taken.
     let mut threads = tokio::runtime::Builder::new_multi_thread();
-    let runtime = match threads.worker_threads(workers()).enable_all().thread_stack_size(8 << 20).build() {
-        Ok(runtime) => runtime,
-        Err(e) => {
-            eprintln!("error: cannot start: {e}");
+    threads.worker_threads(workers()).enable_all().thread_stack_size(8 << 20).build().map_err(|e| {
+        eprintln!("error: cannot start: {e}");
+        ExitCode::FAILURE
+    })
+}
+
+/// A role under the name that it has in Argo CD.
+fn start_called(called: &Called<'_>) -> ExitCode {
+    let words = match called {
+        Called::Controller(words) => words,
+        Called::NotThere(role) => {
+            eprintln!("error: {role} is not a role of this program yet; {} is", argocd::CONTROLLER);
             return ExitCode::FAILURE;
         }
+    };
+    match argocd::read(words, |name| env::var(name).ok()) {
+        Ok(Line::Run(said)) => runtime().map_or_else(|code| code, |runtime| role_ended(runtime.block_on(argocd::run(said)))),
+        Ok(Line::Help) => {
+            output::print(&argocd::usage());
+            ExitCode::SUCCESS
+        }
+        Err(wrong) => {
+            eprint!("Error: {wrong}\n{}", argocd::usage());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(cli: Cli) -> ExitCode {
+    let runtime = match runtime() {
+        Ok(runtime) => runtime,
+        Err(code) => return code,
     };
     let result = match cli.command {
         Command::Up(args) => {
@@ -119,6 +152,10 @@ fn start(cli: Cli) -> ExitCode {
             return ended(runtime.block_on(commands::run(command, &cli.connect, program::<Command>)));
         }
     };
+    role_ended(result)
+}
+
+fn role_ended(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

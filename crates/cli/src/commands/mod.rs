@@ -19,6 +19,8 @@ mod prompt;
 mod repo;
 mod version;
 
+pub use apply::kube::KubeArgs;
+
 use crate::{
     client::{Client, ConnectArgs, Failure},
     output::{self, log},

@@ -1,6 +1,8 @@
 //! The roles of the program: what runs until it is stopped.
 
+pub mod argocd;
 pub mod control_plane;
+mod controller;
 pub mod logs;
 mod metrics;
 mod page;

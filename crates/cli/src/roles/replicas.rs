@@ -40,16 +40,49 @@ pub struct ReplicaArgs {
     /// Seconds between two signs of life in that ConfigMap, 10 to 60; after three without one the shard is another's
     #[arg(long, value_name = "SECONDS", default_value_t = 10, env = "ARGOCD_CONTROLLER_HEARTBEAT_TIME")]
     heartbeat_time: u64,
+    /// Where leases may not be used, do without them.
+    #[arg(skip)]
+    may_lack_leases: bool,
 }
 
 impl ReplicaArgs {
+    /// As the pods of a StatefulSet of Argo CD's: each keeps to the shard of its number, whoever else has leases or does not know of them, with the
+    /// rights that its role has, which leases may not be among.
+    pub fn like_argo_cds(mut self) -> anyhow::Result<Self> {
+        self.may_lack_leases = true;
+        if self.dynamic_cluster_distribution_enabled {
+            return Ok(self);
+        }
+        let (told, name) = (self.told(), self.name());
+        self.shard = None;
+        if self.replicas > 1 {
+            let shard = told.or_else(|| ordinal(&name));
+            let shard = shard.with_context(|| format!("hostname should end with shard number separated by '-' but got: {name}"))?;
+            if shard >= self.replicas {
+                tracing::warn!(shard, replicas = self.replicas, "there is no shard of this number; this one stands by for shard 0");
+            }
+            self.shard = i64::try_from(if shard < self.replicas { shard } else { 0 }).ok();
+        }
+        Ok(self)
+    }
+
+    fn name(&self) -> String {
+        self.pod_name.clone().filter(|name| !name.is_empty()).unwrap_or_else(host_name)
+    }
+
     /// Begins to take leases.
     pub async fn start(&self, cluster: &Cluster, namespace: &str) -> anyhow::Result<Sharding> {
-        let name = self.pod_name.clone().filter(|name| !name.is_empty()).unwrap_or_else(host_name);
+        let name = self.name();
         let (method, loads) = (self.method(), Arc::new(Loads::default()));
         let balance = (method == Method::ByApplication).then(|| Balance { loads: loads.clone(), every: REBALANCE });
         if !self.dynamic_cluster_distribution_enabled {
             let options = LeaseOptions { balance, ..self.options(namespace, &name)? };
+            let lone = options.pinned || options.count == 1;
+            if self.may_lack_leases && lone && !Leases::permitted(cluster, namespace).await {
+                tracing::warn!("this user may not create leases: nothing keeps a second controller from the same shard");
+                let leases = Leases::without(options.count, options.preferred.filter(|_| options.pinned).unwrap_or(0));
+                return Ok(Sharding::fixed(Arc::new(leases), method, loads));
+            }
             return Ok(Sharding::fixed(Arc::new(Leases::start(cluster, options)), method, loads));
         }
         let (space, holder) = (namespace.to_owned(), name.clone());
@@ -132,6 +165,26 @@ mod tests {
             dynamic_cluster_distribution_enabled: false,
             deployment: String::new(),
             heartbeat_time: 10,
+            may_lack_leases: false,
+        }
+    }
+
+    #[test]
+    fn pods_of_argo_cds_keep_to_their_number() {
+        let of = |replicas, shard, name: &str| {
+            let args = ReplicaArgs { pod_name: Some(name.into()), ..args(replicas, shard, "legacy") };
+            args.like_argo_cds().and_then(|args| args.options("argocd", name)).map(|o| (o.count, o.preferred, o.pinned)).ok()
+        };
+        for (replicas, shard, name, expected) in [
+            (3, None, "argocd-application-controller-2", Some((3, Some(2), true))),
+            (3, Some(1), "argocd-application-controller-2", Some((3, Some(1), true))),
+            (3, Some(-1), "argocd-application-controller-0", Some((3, Some(0), true))),
+            // One more than there are shards.
+            (2, None, "argocd-application-controller-2", Some((2, Some(0), true))),
+            (0, Some(4), "argocd-application-controller-0", Some((1, Some(0), false))),
+            (2, None, "controller", None),
+        ] {
+            assert_eq!(of(replicas, shard, name), expected, "{replicas} {shard:?} {name}");
         }
     }
 

@@ -84,8 +84,8 @@ pub fn what_is_exported_can_be_imported(world: &mut World) {
     assert!(ended.stderr.contains("v1 Pod is nothing that a backup contains") && ended.stdout.is_empty(), "{ended:?}");
 }
 
-/// `tiphys control-plane` as a process; killed when dropped.
-struct Plane(Child);
+/// A control plane as a process; killed when dropped.
+pub struct Plane(pub Child);
 
 impl Drop for Plane {
     fn drop(&mut self) {
@@ -95,7 +95,7 @@ impl Drop for Plane {
 }
 
 /// A kubeconfig of the same cluster for somebody else.
-fn as_somebody(kubeconfig: &Path, token: &str, file: &Path) {
+pub fn as_somebody(kubeconfig: &Path, token: &str, file: &Path) {
     let text = fs::read_to_string(kubeconfig).expect("a kubeconfig");
     let (_, rest) = text.split_once("token:").expect("a token");
     let old = rest.split(|c: char| c.is_whitespace() || "\"',}".contains(c)).find(|part| !part.is_empty()).expect("a token");
@@ -103,7 +103,7 @@ fn as_somebody(kubeconfig: &Path, token: &str, file: &Path) {
 }
 
 /// What a plain HTTP server answers.
-fn get(port: u16, path: &str) -> String {
+pub fn get(port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     write!(stream, "GET {path} HTTP/1.0\r\n\r\n").expect("sent");
     let mut text = String::new();

@@ -7,6 +7,7 @@ mod admin;
 mod bad;
 mod deletion;
 mod disturbed;
+mod dropin;
 mod good;
 mod hooks;
 mod limits;
@@ -60,7 +61,9 @@ scenarios!(
     limits::a_newer_revision_takes_the_place_of_a_sync,
     limits::a_dry_run_tells_its_plan,
     admin::what_is_exported_can_be_imported,
-    admin::an_installation_works_with_the_rights_it_installs;
+    admin::an_installation_works_with_the_rights_it_installs,
+    dropin::the_controllers_place_is_taken,
+    dropin::shards_are_shared_as_argo_cds_are;
     // What only a real cluster can go through.
     real:
     disturbed::an_api_server_restarts_in_mid_sync,

@@ -18,7 +18,7 @@ pub use events::{Event, EventTarget, Events};
 pub use lean::{Lean, Meta};
 pub use projects::Impersonation;
 pub use record::{Readable, Record, RecordChange};
-pub use settings::{RepoSecret, SecretText, Settings, is_in_cluster};
+pub use settings::{RepoSecret, SecretText, Settings, Told, is_in_cluster};
 pub use store::Store;
 
 use crate::{connect::Cluster, discovery::Kind, error::Error};
@@ -61,11 +61,13 @@ pub struct RecordsOptions {
     /// Which namespaces may have Applications beside it, as [`patterns`] reads them; `None`: what `application.namespaces` of
     /// argocd-cmd-params-cm says, and whenever it says something else.
     pub application_namespaces: Option<Vec<String>>,
+    /// Values that count instead of those of argocd-cm and argocd-cmd-params-cm.
+    pub told: Told,
 }
 
 impl RecordsOptions {
     pub fn new(namespace: &str) -> Self {
-        Self { namespace: namespace.to_owned(), application_namespaces: None }
+        Self { namespace: namespace.to_owned(), application_namespaces: None, told: Told::default() }
     }
 }
 
@@ -116,7 +118,7 @@ impl Records {
         let projects = Store::start(cluster.clone(), kind(constants::GROUP, constants::VERSION, "AppProject", "appprojects"), &here, false);
         let config_maps = Store::start(cluster.clone(), kind("", "v1", "ConfigMap", "configmaps"), &here, false);
         let secrets = Store::start(cluster.clone(), kind("", "v1", "Secret", "secrets"), &here, false);
-        let settings = settings::follow(&config_maps, &secrets);
+        let settings = settings::follow(&config_maps, &secrets, options.told.clone());
         let stop = CancellationToken::new();
         let permitted = permit(&options, &applications, &settings, stop.clone());
         let guard = Arc::new(stop.drop_guard());

@@ -27,6 +27,13 @@ const SETTLE: Duration = Duration::from_millis(20);
 
 pub(super) type Texts = BTreeMap<String, String>;
 
+/// What whoever started the process said about keys of argocd-cm (`config`) and argocd-cmd-params-cm (`params`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    pub config: BTreeMap<String, String>,
+    pub params: BTreeMap<String, String>,
+}
+
 /// A secret value: it cannot be printed or serialised by accident.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SecretText(Vec<u8>);
@@ -174,7 +181,7 @@ impl Settings {
 }
 
 /// Rebuilds the snapshot when a ConfigMap or Secret changes.
-pub(super) fn follow(config_maps: &Store<Object>, secrets: &Store<Object>) -> watch::Receiver<Arc<Settings>> {
+pub(super) fn follow(config_maps: &Store<Object>, secrets: &Store<Object>, told: Told) -> watch::Receiver<Arc<Settings>> {
     let (sender, receiver) = watch::channel(Arc::new(Settings::default()));
     let (mut maps_changed, mut secrets_changed) = (config_maps.changes(), secrets.changes());
     let (config_maps, secrets) = (config_maps.clone(), secrets.clone());
@@ -184,7 +191,7 @@ pub(super) fn follow(config_maps: &Store<Object>, secrets: &Store<Object>) -> wa
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
         loop {
-            let new = read(&config_maps, &secrets);
+            let new = read(&config_maps, &secrets, &told);
             new.problems.iter().for_each(|p| tracing::warn!("{p}"));
             sender.send_replace(Arc::new(new));
             tokio::select! {
@@ -199,13 +206,14 @@ pub(super) fn follow(config_maps: &Store<Object>, secrets: &Store<Object>) -> wa
     receiver
 }
 
-fn read(config_maps: &Store<Object>, secrets: &Store<Object>) -> Settings {
+fn read(config_maps: &Store<Object>, secrets: &Store<Object>, told: &Told) -> Settings {
     let mut settings = Settings { complete: true, ..Settings::default() };
+    let mut config = Texts::default();
     for record in config_maps.list() {
         let Some(object) = readable(&record, &mut settings) else { continue };
         let (version, data) = (record.meta.resource_version.clone(), texts(&object));
         match record.meta.name.as_str() {
-            "argocd-cm" => (settings.config, settings.config_version) = (data.into(), version),
+            "argocd-cm" => (config, settings.config_version) = (data, version),
             "argocd-rbac-cm" => settings.rbac = data,
             "argocd-cmd-params-cm" => settings.params = data,
             "argocd-ssh-known-hosts-cm" => settings.known_hosts = data.get("ssh_known_hosts").cloned().unwrap_or_default(),
@@ -214,6 +222,9 @@ fn read(config_maps: &Store<Object>, secrets: &Store<Object>) -> Settings {
             _ => {}
         }
     }
+    config.extend(told.config.clone());
+    settings.config = config.into();
+    settings.params.extend(told.params.clone());
     for record in secrets.list() {
         let Some(object) = &readable(&record, &mut settings) else { continue };
         if object.name() == "argocd-secret" {

@@ -63,6 +63,14 @@ pub struct Target {
 impl KubeArgs {
     /// Connects and asks for the kinds.
     pub async fn connect(&self) -> Result<Target, Trouble> {
+        let cluster = Cluster::connect(self.options()).await.map_err(Trouble::text)?;
+        let namespace = self.namespace().map_or_else(|| cluster.default_namespace().to_owned(), str::to_owned);
+        let discovery = Discovery::new(cluster).await.map_err(Trouble::text)?;
+        Ok(Target { discovery, enforce: self.namespace().is_some(), namespace })
+    }
+
+    /// How the cluster is connected to.
+    pub fn options(&self) -> ConnectOptions {
         let mut options = ConnectOptions::new(self.source());
         options.overrides = Overrides {
             cluster: self.cluster.clone(),
@@ -77,10 +85,7 @@ impl KubeArgs {
             impersonate: self.impersonate.clone(),
             impersonate_groups: self.impersonate_groups.clone(),
         };
-        let cluster = Cluster::connect(options).await.map_err(Trouble::text)?;
-        let namespace = self.namespace().map_or_else(|| cluster.default_namespace().to_owned(), str::to_owned);
-        let discovery = Discovery::new(cluster).await.map_err(Trouble::text)?;
-        Ok(Target { discovery, enforce: self.namespace().is_some(), namespace })
+        options
     }
 
     /// The namespace of the command line.

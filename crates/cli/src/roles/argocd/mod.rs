@@ -1,0 +1,73 @@
+//! The roles of Argo CD under their own names, so that a manifest works with another image: the name that the program is started by is the role.
+//! Main function: [`called`].
+
+mod controller;
+mod flags;
+mod line;
+
+pub use controller::run;
+pub use line::{Line, read, usage};
+
+/// The one role that is here, and those that are not.
+pub const CONTROLLER: &str = "argocd-application-controller";
+const OTHERS: [&str; 6] = [
+    "argocd-server",
+    "argocd-repo-server",
+    "argocd-applicationset-controller",
+    "argocd-notifications",
+    "argocd-commit-server",
+    "argocd-dex",
+];
+
+/// What the program was called by.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Called<'a> {
+    /// [`CONTROLLER`], with these words.
+    Controller(&'a [String]),
+    NotThere(&'static str),
+}
+
+/// The role that the program is called by: its own name, the variable that Argo CD has for it, or the first argument, which is what a manifest's
+/// path to the program becomes where the image starts it by itself.
+pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<'a>> {
+    let role = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        [CONTROLLER].iter().chain(&OTHERS).copied().find(|role| *role == name)
+    };
+    let own = variable.filter(|name| !name.is_empty()).or(words.first().map(String::as_str));
+    let (role, rest) = match own.and_then(role) {
+        Some(role) => (role, words.get(1..)?),
+        None => (role(words.get(1)?)?, words.get(2..)?),
+    };
+    Some(if role == CONTROLLER { Called::Controller(rest) } else { Called::NotThere(role) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_is_the_role() {
+        let of = |words: &[&str], variable: Option<&str>| {
+            let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+            match called(&words, variable) {
+                Some(Called::Controller(rest)) => format!("controller {}", rest.join(" ")),
+                Some(Called::NotThere(role)) => format!("no {role}"),
+                None => "command line".to_owned(),
+            }
+        };
+        for (words, variable, expected) in [
+            (&["/usr/local/bin/argocd-application-controller", "--redis", "a"][..], None, "controller --redis a"),
+            (&["argocd-application-controller"], Some(""), "controller "),
+            (&["tiphys", "--redis", "a"], Some("argocd-application-controller"), "controller --redis a"),
+            (&["tiphys", "/usr/local/bin/argocd-application-controller", "--redis", "a"], None, "controller --redis a"),
+            (&["argocd-server"], None, "no argocd-server"),
+            (&["tiphys", "app", "list"], None, "command line"),
+            (&["argocd", "version"], Some("argocd"), "command line"),
+            (&["tiphys"], None, "command line"),
+            (&[], None, "command line"),
+        ] {
+            assert_eq!(of(words, variable), expected, "{words:?}");
+        }
+    }
+}
