@@ -1,5 +1,6 @@
 //! The Application resource and its specification. Field names and numbers are Argo CD's; no behaviour here.
 
+use crate::Shared;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,13 +17,13 @@ pub struct Application {
     pub kind: String,
     #[prost(message, required, tag = "1")]
     #[serde(deserialize_with = "crate::null_default")]
-    pub metadata: crate::meta::ObjectMeta,
+    pub metadata: Shared<crate::meta::ObjectMeta>,
     #[prost(message, required, tag = "2")]
     #[serde(deserialize_with = "crate::null_default")]
-    pub spec: ApplicationSpec,
+    pub spec: Shared<ApplicationSpec>,
     #[prost(message, required, tag = "3")]
     #[serde(deserialize_with = "crate::null_default")]
-    pub status: crate::status::ApplicationStatus,
+    pub status: Shared<crate::status::ApplicationStatus>,
     #[prost(message, optional, boxed, tag = "4")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<Box<crate::operation::Operation>>,

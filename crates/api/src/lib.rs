@@ -13,11 +13,13 @@ pub mod project;
 pub mod repository;
 pub mod resource;
 pub mod rpc;
+mod shared;
 pub mod source;
 pub mod status;
 
 pub use application::Application;
 pub use project::AppProject;
+pub use shared::Shared;
 
 use serde::{Deserialize, Deserializer};
 

@@ -1,5 +1,6 @@
 //! What the controller writes into an Application. Field names and numbers are Argo CD's; no behaviour here.
 
+use crate::Shared;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,9 +53,9 @@ pub struct ApplicationStatus {
     #[prost(message, optional, tag = "6")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reconciled_at: Option<crate::meta::Time>,
-    #[prost(message, optional, boxed, tag = "7")]
+    #[prost(message, optional, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub operation_state: Option<Box<crate::operation::OperationState>>,
+    pub operation_state: Option<Shared<crate::operation::OperationState>>,
     #[prost(message, optional, tag = "8")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<crate::meta::Time>,
@@ -242,7 +243,7 @@ pub struct SyncStatus {
     pub status: String,
     #[prost(message, required, tag = "2")]
     #[serde(deserialize_with = "crate::null_default")]
-    pub compared_to: ComparedTo,
+    pub compared_to: Shared<ComparedTo>,
     #[prost(string, tag = "3")]
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
     pub revision: String,

@@ -342,7 +342,7 @@ async fn actions_are_listed_and_run() {
     let own = format!("{APPS}/a/resource/actions?resourceName=a&version=v1alpha1&group=argoproj.io&kind=Application");
     assert_eq!(world.rest(Method::POST, &own, Some(json!("toggle-auto-sync"))).await.0, 200);
     let read: Application = world.grpc(GET, named("a")).await.expect("it is there");
-    assert!(read.spec.sync_policy.is_some_and(|p| p.automated.is_some()));
+    assert!(read.spec.sync_policy.as_ref().is_some_and(|p| p.automated.is_some()));
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ impl tonic::server::UnaryService<ResolveRevisionRequest> for Renderer {
     type Future = Ready<Result<Response<ResolveRevisionResponse>, Status>>;
     fn call(&mut self, request: Request<ResolveRevisionRequest>) -> Self::Future {
         let message = request.into_inner();
-        let source = message.app.and_then(|app| app.spec.source).unwrap_or_default();
+        let source = message.app.and_then(|app| app.spec.source.clone()).unwrap_or_default();
         assert_eq!((source.target_revision, message.source_index), (message.ambiguous_revision, -1));
         ready(Ok(Response::new(ResolveRevisionResponse { revision: "1.2.3".into(), ambiguous_revision: "1.x (1.2.3)".into() })))
     }

@@ -15,7 +15,7 @@ pub(super) fn application(was: &Lean, before: &Application, is: &Lean) -> Option
     Some(Application {
         metadata: if was.metadata() == is.metadata() { before.metadata.clone() } else { read(is.metadata())? },
         spec: if was.spec() == is.spec() { before.spec.clone() } else { read(is.spec())? },
-        status: if was.status() == is.status() { before.status.clone() } else { status(was.status(), &before.status, is.status())? },
+        status: if was.status() == is.status() { before.status.clone() } else { status(was.status(), &before.status, is.status())?.into() },
         operation: if was.operation() == is.operation() { before.operation.clone() } else { read(is.operation())? },
         ..Application::default()
     })

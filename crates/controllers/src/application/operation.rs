@@ -143,8 +143,9 @@ async fn begin(pass: &mut Pass<'_>) -> Result<Option<Again>, Error> {
     {
         return Ok(Some(Some((Reason::LOOK, wait))));
     }
-    let latest = if state.operation.retry.refresh { " with latest revisions" } else { "" };
-    if let Some(sync) = state.operation.sync.as_mut().filter(|_| state.operation.retry.refresh) {
+    let refresh = state.operation.retry.refresh;
+    let latest = if refresh { " with latest revisions" } else { "" };
+    if let Some(sync) = state.operation.sync.as_mut().filter(|_| refresh) {
         sync.revision.clear();
         sync.revisions.clear();
     }

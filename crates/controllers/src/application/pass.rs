@@ -209,7 +209,7 @@ impl<'a> Pass<'a> {
     /// The tree as it is now, and in the status what it says.
     fn take_tree(&mut self, comparison: &Comparison, cluster: &LiveCluster) -> ApplicationTree {
         let tree = self.controller.tree(comparison, &cluster.cache);
-        let status = &mut self.app.status;
+        let status = &mut *self.app.status;
         (status.summary.images, status.summary.external_urls) = tree::summary(&tree);
         let orphans = tree::orphans::condition(tree.orphaned_nodes.len(), &comparison.rules);
         status::set_conditions(status, orphans.as_slice(), &[ConditionType::OrphanedResourceWarning], self.now);
@@ -308,7 +308,7 @@ impl<'a> Pass<'a> {
         status::set_conditions(&mut app.status, &[condition], &[ConditionType::UnknownError], self.now);
         if app.operation.take().is_some() {
             let state = self.app.status.operation_state.take().unwrap_or_default();
-            app.status.operation_state = Some(status::without_results(*state, self.now).into());
+            app.status.operation_state = Some(status::without_results(state.into_inner(), self.now).into());
         }
         let mut patch = status::patch(&self.before, &app).unwrap_or_else(|| json!({}));
         if self.before.metadata.annotations.contains_key(constants::REFRESH) {

@@ -2,6 +2,7 @@
 //!
 //! Main type: [`Level`]. Pure: the Application, the reasons and the time come as arguments.
 
+use super::status;
 use crate::runtime::Merge;
 use jiff::{SignedDuration, Timestamp};
 use tiphys_api::{Application, constants};
@@ -77,9 +78,7 @@ pub fn needed(app: &Application, reason: Reason, expiry: Expiry, now: Timestamp)
         );
     }
     let compared = &app.status.sync.compared_to;
-    let sources = &app.spec.sources;
-    let source = if sources.is_empty() { app.spec.source.clone().unwrap_or_default() } else { Default::default() };
-    if app.status.reconciled_at.is_some() && (source != compared.source || *sources != compared.sources) {
+    if app.status.reconciled_at.is_some() && !status::is_of_sources(compared, &app.spec) {
         return refresh(Level::ForceResolve, false, "spec.source differs");
     }
     let Some(reconciled) = app.status.reconciled_at else {

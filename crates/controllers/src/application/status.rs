@@ -10,6 +10,7 @@ use tiphys_api::{
     Application,
     application::ApplicationSpec,
     operation::OperationState,
+    source::ApplicationSource,
     status::{ApplicationCondition, ApplicationStatus, ComparedTo, HealthStatus, ResourceStatus, RevisionHistory},
 };
 use tiphys_apimachinery::patch::json_merge;
@@ -57,9 +58,9 @@ impl Compared {
 /// Writes a comparison into the status.
 pub fn apply_comparison(app: &mut Application, comparison: &Comparison, compared: &Compared, now: Timestamp) {
     let several = !app.spec.sources.is_empty();
-    let status = &mut app.status;
+    let status = &mut *app.status;
     status.sync.status = comparison.sync.to_string();
-    status.sync.compared_to = compared_to(app.spec.clone());
+    compared_to(status, &app.spec);
     status.sync.revision.clone_from(&compared.revisions.one);
     status.sync.revisions.clone_from(&compared.revisions.several);
     set_health(status, comparison.health.status, &comparison.health.message, now);
@@ -75,21 +76,35 @@ pub fn apply_comparison(app: &mut Application, comparison: &Comparison, compared
     set_conditions(status, &comparison.conditions, &BY_COMPARISON, now);
 }
 
-/// What the status says it was compared to.
-fn compared_to(spec: ApplicationSpec) -> ComparedTo {
-    ComparedTo {
-        source: if spec.sources.is_empty() { spec.source.unwrap_or_default() } else { Default::default() },
-        sources: spec.sources,
-        destination: spec.destination,
-        ignore_differences: spec.ignore_differences,
+/// Lets the status say what it was compared to.
+fn compared_to(status: &mut ApplicationStatus, spec: &ApplicationSpec) {
+    let said = &status.sync.compared_to;
+    if is_of_sources(said, spec) && said.destination == spec.destination && said.ignore_differences == spec.ignore_differences {
+        return;
     }
+    let compared = ComparedTo {
+        source: spec.source.clone().filter(|_| spec.sources.is_empty()).unwrap_or_default(),
+        sources: spec.sources.clone(),
+        destination: spec.destination.clone(),
+        ignore_differences: spec.ignore_differences.clone(),
+    };
+    status.sync.compared_to = compared.into();
+}
+
+/// Whether these are the sources that were compared. Of several a status does not tell the one that there may be beside them.
+pub fn is_of_sources(compared: &ComparedTo, spec: &ApplicationSpec) -> bool {
+    let same = match spec.source.as_ref().filter(|_| spec.sources.is_empty()) {
+        Some(source) => *source == compared.source,
+        None => compared.source == ApplicationSource::default(),
+    };
+    same && spec.sources == compared.sources
 }
 
 /// The status of an Application that cannot be compared at all. The revision stays what was compared last.
 pub fn apply_unknown(app: &mut Application, now: Timestamp) {
-    let status = &mut app.status;
+    let status = &mut *app.status;
     status.sync.status = SyncStatus::Unknown.to_string();
-    status.sync.compared_to = compared_to(app.spec.clone());
+    compared_to(status, &app.spec);
     set_health(status, Verdict::Unknown, "", now);
     reconciled(status, now);
 }

@@ -149,7 +149,7 @@ mod tests {
     fn a_body_passes_unchanged() {
         let app = json!({"metadata": {"name": "a"}, "spec": {"project": "p", "destination": {}, "source": {"repoURL": "r", "helm": {"valuesObject": {"n": "1", "deep": [1, true]}}}}});
         let q: ApplicationCreateRequest = from_value(json!({"application": app, "upsert": "true"})).expect("it reads");
-        let values = q.application.spec.source.and_then(|s| s.helm).and_then(|h| h.values_object).expect("it has values");
+        let values = q.application.spec.into_inner().source.and_then(|s| s.helm).and_then(|h| h.values_object).expect("it has values");
         assert_eq!(values.value(), json!({"n": "1", "deep": [1, true]}));
         assert_eq!(q.upsert, Some(true));
     }

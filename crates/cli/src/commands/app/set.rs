@@ -34,7 +34,7 @@ impl Set {
         self.options.apply(&mut app, position)?;
         let request = ApplicationUpdateSpecRequest {
             name: app_ref.name.clone(),
-            spec: app.spec,
+            spec: app.spec.into_inner(),
             validate: Some(self.options.validate.unwrap_or(true)),
             app_namespace: app_ref.namespace(),
             project: None,

@@ -216,7 +216,7 @@ mod tests {
         let mut app = Application::default();
         let o = options(|o| (o.sync_retry_limit, o.sync_retry_backoff_duration) = (Some(3), Some("90s".into())));
         o.apply(&mut app, None).expect("valid");
-        let retry = app.spec.sync_policy.and_then(|p| p.retry).expect("it was asked for");
+        let retry = app.spec.sync_policy.clone().and_then(|p| p.retry).expect("it was asked for");
         let backoff = retry.backoff.expect("there are defaults");
         assert_eq!((retry.limit, backoff.duration.as_str(), backoff.max_duration.as_str(), backoff.factor), (3, "1m30s", "3m0s", Some(2)));
     }

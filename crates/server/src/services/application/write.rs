@@ -89,8 +89,9 @@ fn changes(current: &Application, new: &Application, merge: bool) -> Result<Valu
     let mut wanted = new.clone();
     if merge {
         let with = |old: &std::collections::BTreeMap<String, String>, new| old.clone().into_iter().chain(new).collect();
-        wanted.metadata.labels = with(&current.metadata.labels, wanted.metadata.labels);
-        wanted.metadata.annotations = with(&current.metadata.annotations, wanted.metadata.annotations);
+        let (old, wanted) = (&current.metadata, &mut *wanted.metadata);
+        wanted.labels = with(&old.labels, std::mem::take(&mut wanted.labels));
+        wanted.annotations = with(&old.annotations, std::mem::take(&mut wanted.annotations));
     }
     let mut patch = patch::json_merge::create_two_way(&part(current), &part(&wanted)).map_err(|e| ApiError::internal(e.to_string()))?;
     patch::json_merge::apply_in_place(&mut patch, &json!({"metadata": {"resourceVersion": current.metadata.resource_version}}))
@@ -118,9 +119,9 @@ pub async fn update(state: Arc<State>, caller: Caller, q: ApplicationUpdateReque
 
 pub async fn update_spec(state: Arc<State>, caller: Caller, q: ApplicationUpdateSpecRequest) -> Result<ApplicationSpec, ApiError> {
     let (mut app, _) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
-    app.spec = q.spec;
+    app.spec = q.spec.into();
     let updated = validate_and_update(&state, &caller, app, q.validate.unwrap_or(true), q.project.as_deref()).await;
-    Ok(updated.map_err(|e| e.context("error validating and updating app"))?.spec)
+    Ok(updated.map_err(|e| e.context("error validating and updating app"))?.spec.into_inner())
 }
 
 pub async fn patch(state: Arc<State>, caller: Caller, q: ApplicationPatchRequest) -> Result<Application, ApiError> {
@@ -140,7 +141,8 @@ pub async fn patch(state: Arc<State>, caller: Caller, q: ApplicationPatchRequest
     let mut patched: Application =
         serde_json::from_value(after).map_err(|e| ApiError::invalid(format!("error unmarshaling patched app: {e}")))?;
     // A patch changes this Application, not another.
-    (patched.metadata.name, patched.metadata.namespace) = (app.metadata.name, app.metadata.namespace);
+    patched.metadata.name.clone_from(&app.metadata.name);
+    patched.metadata.namespace.clone_from(&app.metadata.namespace);
     validate_and_update(&state, &caller, patched, true, q.project.as_deref()).await
 }
 
