@@ -3,7 +3,7 @@
 use crate::{
     RepoAccess, RepoError, RepoOptions,
     git::{self, CommitId, Remote, Store},
-    repos::blocking,
+    repos::{Since, blocking},
     revision::Reference,
     url::Location,
 };
@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 /// Contacts with a remote repository at a time, late ones included.
 const MAX_CONTACTS: usize = 4;
 
-/// How long a failed look-up answers requests that are not fresh.
+/// How long a failed look-up answers who asks [`Since::Recently`].
 const ERROR_TTL: Duration = Duration::from_secs(3);
 
 /// The opened object database of a location, shared by everyone who uses it, whatever their credentials.
@@ -136,6 +136,13 @@ struct Looked {
     outcome: Result<Arc<Vec<Reference>>, RepoError>,
 }
 
+/// What a revision was found to be, with the time when that was looked up.
+struct Named {
+    revision: String,
+    started: Instant,
+    sha: String,
+}
+
 pub(crate) struct Entry {
     location: Location,
     access: RepoAccess,
@@ -146,6 +153,7 @@ pub(crate) struct Entry {
     /// Contacts that run. A late one goes on in its thread until the other side gives up; there are never many of them.
     contacts: Arc<Semaphore>,
     refs: tokio::sync::Mutex<Option<Looked>>,
+    named: Mutex<Option<Named>>,
     /// These credentials have been accepted by the remote: what others fetched may be shown.
     proved: AtomicBool,
 }
@@ -160,6 +168,7 @@ impl Entry {
             contacts: Arc::new(Semaphore::new(MAX_CONTACTS)),
             proved: AtomicBool::new(local),
             refs: tokio::sync::Mutex::new(None),
+            named: Mutex::default(),
             location,
             access,
             copy,
@@ -172,12 +181,18 @@ impl Entry {
 
     /// The refs of the repository. Whoever asks while a look-up runs gets the next one's answer at the latest: any number of requests
     /// that come together cost two look-ups at most.
-    pub async fn refs(self: &Arc<Self>, fresh: bool) -> Result<Arc<Vec<Reference>>, RepoError> {
-        let asked = Instant::now();
+    pub async fn refs(self: &Arc<Self>, since: Since) -> Result<Arc<Vec<Reference>>, RepoError> {
+        let now = Instant::now();
         let mut last = self.refs.lock().await;
         if let Some(looked) = last.as_ref() {
-            let ttl = if looked.outcome.is_ok() { self.refs_ttl } else { ERROR_TTL.min(self.refs_ttl) };
-            if looked.started >= asked || (!fresh && looked.started.elapsed() < ttl) {
+            let is_good = match (since, &looked.outcome) {
+                (Since::Recently, Ok(_)) => looked.started.elapsed() < self.refs_ttl,
+                (Since::Recently, Err(_)) => looked.started.elapsed() < ERROR_TTL.min(self.refs_ttl),
+                (Since::At(asked), Ok(_)) => looked.started >= asked,
+                // Who asks again after a failure wants another try.
+                (Since::At(_), Err(_)) => false,
+            };
+            if is_good || looked.started >= now {
                 return looked.outcome.clone();
             }
         }
@@ -188,9 +203,17 @@ impl Entry {
     }
 
     /// The commit of a revision of a local repository, when it is the one that was found last: read at once, it is a line of a file.
-    pub fn last_of(&self, revision: &str) -> Option<String> {
+    pub fn last_of(&self, revision: &str, since: Since) -> Option<String> {
         let store = self.copy.opened().filter(|_| self.is_local())?;
-        store.last_of(revision)
+        let mut named = self.named.lock().ok()?;
+        let is_good = |n: &&Named| matches!(since, Since::At(asked) if n.started >= asked) && n.revision == revision;
+        if let Some(known) = named.as_ref().filter(is_good) {
+            return Some(known.sha.clone());
+        }
+        let started = Instant::now();
+        let sha = store.last_of(revision)?;
+        *named = Some(Named { revision: revision.to_owned(), started, sha: sha.clone() });
+        Some(sha)
     }
 
     async fn look_up(self: &Arc<Self>) -> Result<Vec<Reference>, RepoError> {
@@ -247,7 +270,7 @@ impl Entry {
     /// A commit by its full or abbreviated SHA, fetched when it is not here.
     pub async fn commit(self: &Arc<Self>, sha: &str) -> Result<(Store, CommitId), RepoError> {
         if !self.proved.load(Ordering::Relaxed) {
-            self.refs(false).await?;
+            self.refs(Since::Recently).await?;
         }
         if let Some(found) = self.find(sha).await? {
             return Ok(found);
@@ -294,7 +317,7 @@ impl Entry {
 
     async fn fetch(self: &Arc<Self>, sha: &str) -> Result<(), RepoError> {
         // Names for servers that do not hand out commits by their SHA; a missing answer only costs that way.
-        let refs = self.refs(false).await.unwrap_or_default();
+        let refs = self.refs(Since::Recently).await.unwrap_or_default();
         let (entry, sha) = (Arc::clone(self), sha.to_owned());
         self.in_time(move |stop| {
             entry.copy.rotate();

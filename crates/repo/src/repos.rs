@@ -12,7 +12,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 use tiphys_api::repository::RevisionMetadata;
 use tiphys_render::{Budget, Details};
@@ -28,6 +28,22 @@ pub struct Resolved {
     pub display: String,
 }
 
+/// How old the answer of a look-up may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// As old as [`RepoOptions::refs_ttl`] says.
+    Recently,
+    /// It was looked up then or later.
+    At(Instant),
+}
+
+impl Since {
+    /// What is looked up from now on.
+    pub fn now() -> Self {
+        Self::At(Instant::now())
+    }
+}
+
 /// Names of branches and tags, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refs {
@@ -40,7 +56,7 @@ pub struct Refs {
 pub struct RepoOptions {
     /// Accept file:// URLs and absolute paths. Whoever may name a repository can then read every repository of this machine.
     pub allow_local: bool,
-    /// How long a look-up of a remote repository's refs is good enough for a request that is not `fresh`.
+    /// How long a look-up of a remote repository's refs is good enough for who asks [`Since::Recently`].
     pub refs_ttl: Duration,
     /// Longest time for one contact with a remote repository.
     pub timeout: Duration,
@@ -135,22 +151,22 @@ impl Repos {
         Ok(entry)
     }
 
-    /// The commit a revision stands for. Concurrent and recent look-ups of a repository share one answer; `fresh` asks again.
-    pub async fn resolve(&self, access: &RepoAccess, revision: &str, fresh: bool) -> Result<Resolved, RepoError> {
+    /// The commit a revision stands for. Concurrent and recent look-ups of a repository share one answer.
+    pub async fn resolve(&self, access: &RepoAccess, revision: &str, since: Since) -> Result<Resolved, RepoError> {
         let entry = self.entry(access)?;
         if revision::is_full_sha(revision) {
             return Ok(Resolved { sha: revision.to_owned(), display: revision.to_owned() });
         }
         let name = if revision.is_empty() { "HEAD" } else { revision };
-        let sha = self.sha(&entry, name, fresh).instrument(tracing::trace_span!("ResolveRevision", revision)).await?;
+        let sha = self.sha(&entry, name, since).instrument(tracing::trace_span!("ResolveRevision", revision)).await?;
         Ok(Resolved { display: format!("{name} ({sha})"), sha })
     }
 
-    async fn sha(&self, entry: &Arc<Entry>, name: &str, fresh: bool) -> Result<String, RepoError> {
-        if let Some(sha) = entry.last_of(name) {
+    async fn sha(&self, entry: &Arc<Entry>, name: &str, since: Since) -> Result<String, RepoError> {
+        if let Some(sha) = entry.last_of(name, since) {
             return Ok(sha);
         }
-        let sha = revision::resolve(&entry.refs(fresh).await?, name)?;
+        let sha = revision::resolve(&entry.refs(since).await?, name)?;
         if sha == name && entry.is_local() {
             return Ok(self.commit(entry, &sha).await?.1.commit.to_string());
         }
@@ -200,11 +216,11 @@ impl Repos {
 
     /// Whether the repository answers and the credentials are right.
     pub async fn test(&self, access: &RepoAccess) -> Result<(), RepoError> {
-        self.entry(access)?.refs(true).await.map(|_| ())
+        self.entry(access)?.refs(Since::now()).await.map(|_| ())
     }
 
-    pub async fn refs(&self, access: &RepoAccess, fresh: bool) -> Result<Refs, RepoError> {
-        let refs = self.entry(access)?.refs(fresh).await?;
+    pub async fn refs(&self, access: &RepoAccess, since: Since) -> Result<Refs, RepoError> {
+        let refs = self.entry(access)?.refs(since).await?;
         let names = |prefix: &str| {
             let mut names: Vec<String> = refs.iter().filter_map(|r| r.name.strip_prefix(prefix)).map(str::to_owned).collect();
             names.sort();
@@ -217,7 +233,7 @@ impl Repos {
     pub async fn metadata(&self, access: &RepoAccess, sha: &str) -> Result<RevisionMetadata, RepoError> {
         let entry = self.entry(access)?;
         let (store, id) = self.commit(&entry, sha).await?;
-        let refs = entry.refs(false).await?;
+        let refs = entry.refs(Since::Recently).await?;
         let commit = id.commit.to_string();
         let tag = |r: &Reference| r.name.strip_prefix("refs/tags/").filter(|_| r.sha == commit).map(str::to_owned);
         let tags = refs.iter().filter_map(tag).collect();

@@ -1,8 +1,8 @@
 //! Local repositories, made with real git: revisions, manifests, links and mistakes.
 
-use std::{path::Path, process::Command, sync::Arc};
+use std::{path::Path, process::Command, sync::Arc, time::Instant};
 use tiphys_api::source::{ApplicationSource, ApplicationSourceDirectory};
-use tiphys_repo::{ManifestRequest, Manifests, RepoAccess, RepoError, Repos};
+use tiphys_repo::{ManifestRequest, Manifests, RepoAccess, RepoError, Repos, Since};
 
 fn cm(name: &str, value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  v: \"{value}\"\n")
@@ -95,24 +95,43 @@ async fn revisions_resolve() {
         ("refs/heads/feature/x", &second),
     ];
     for (revision, want) in cases {
-        let got = repos.resolve(&access(dir.path()), revision, false).await.expect(revision);
+        let got = repos.resolve(&access(dir.path()), revision, Since::Recently).await.expect(revision);
         assert_eq!(&got.sha, want, "{revision}");
         let name = if revision.is_empty() { "HEAD" } else { revision };
         assert_eq!(got.display, format!("{name} ({want})"));
     }
-    let full = repos.resolve(&access(dir.path()), &second, false).await.expect("sha");
+    let full = repos.resolve(&access(dir.path()), &second, Since::Recently).await.expect("sha");
     assert_eq!((full.sha.as_str(), full.display.as_str()), (second.as_str(), second.as_str()));
-    let abbreviated = repos.resolve(&access(dir.path()), &second[..8], false).await.expect("abbreviated");
+    let abbreviated = repos.resolve(&access(dir.path()), &second[..8], Since::Recently).await.expect("abbreviated");
     assert_eq!(abbreviated.sha, second);
-    let error = repos.resolve(&access(dir.path()), "nope", false).await.expect_err("missing");
+    let error = repos.resolve(&access(dir.path()), "nope", Since::Recently).await.expect_err("missing");
     assert_eq!(error.to_string(), "unable to resolve 'nope' to a commit SHA");
-    let refs = repos.refs(&access(dir.path()), false).await.expect("refs");
+    let refs = repos.refs(&access(dir.path()), Since::Recently).await.expect("refs");
     assert_eq!((refs.branches.join(" "), refs.tags.join(" ")), ("feature/x main".to_owned(), "light v1".to_owned()));
     let metadata = repos.metadata(&access(dir.path()), &first).await.expect("metadata");
     assert_eq!(metadata.author, "A U Thor <a@example.com>");
     assert_eq!(metadata.message, "First\n\nBody");
     assert_eq!(metadata.tags, ["light", "v1"]);
     assert_eq!(metadata.date.expect("date").seconds, 1_704_164_645);
+}
+
+#[tokio::test]
+async fn a_look_up_answers_who_asked_before_it() {
+    let (dir, first) = repository();
+    let (repos, access) = (repos(), access(dir.path()));
+    for wanted in ["HEAD", "main"] {
+        // Once from all refs, once as the commit that was found last.
+        for _ in 0..2 {
+            let asked = Instant::now();
+            let before = repos.resolve(&access, wanted, Since::At(asked)).await.expect("HEAD").sha;
+            let next = commit(dir.path(), "Next");
+            assert_eq!(repos.resolve(&access, wanted, Since::At(asked)).await.expect("the same").sha, before);
+            assert_eq!(repos.resolve(&access, wanted, Since::Recently).await.expect("HEAD").sha, next, "a local one is always looked at");
+            assert_eq!(repos.resolve(&access, wanted, Since::now()).await.expect("HEAD").sha, next);
+            manifests(&repos, dir.path(), &next, source("app")).await.expect("manifests");
+        }
+    }
+    assert_ne!(repos.resolve(&access, "HEAD", Since::now()).await.expect("HEAD").sha, first);
 }
 
 #[tokio::test]
@@ -143,16 +162,16 @@ async fn bare_file_urls_and_examples() {
     git(dir.path(), &["clone", "-q", "--bare", ".", bare.path().join("r.git").to_str().expect("UTF-8")]);
     let repos = repos();
     let url = RepoAccess::public(format!("file://{}/r.git", bare.path().display()));
-    assert_eq!(repos.resolve(&url, "HEAD", true).await.expect("HEAD").sha, first);
+    assert_eq!(repos.resolve(&url, "HEAD", Since::now()).await.expect("HEAD").sha, first);
     repos.test(&url).await.expect("reachable");
 
     let example = bare.path().join("example");
     let sha = Repos::init_example(&example, [("apps/x.yaml", cm("x", "1").as_str()), ("README.md", "hi")]).expect("example");
-    assert_eq!(repos.resolve(&access(&example), "HEAD", false).await.expect("HEAD").sha, sha);
+    assert_eq!(repos.resolve(&access(&example), "HEAD", Since::Recently).await.expect("HEAD").sha, sha);
     assert_eq!(names(&manifests(&repos, &example, &sha, source("apps")).await.expect("manifests")), ["x"]);
     let changes = [("apps/x.yaml", None), ("apps/sub/y.yaml", Some("y")), ("apps/z.yaml", Some(&*cm("z", "1")))];
     let next = Repos::commit_files(&example, "main", &changes, "Replace x").expect("commit");
-    assert_eq!(repos.resolve(&access(&example), "main", true).await.expect("main").sha, next);
+    assert_eq!(repos.resolve(&access(&example), "main", Since::now()).await.expect("main").sha, next);
     assert_eq!(names(&manifests(&repos, &example, &next, source("apps")).await.expect("manifests")), ["z"]);
     Repos::commit_files(&example, "other", &[("a", Some("1"))], "On a new branch").expect("commit");
     assert_eq!(git(&example, &["log", "--format=%s", "main"]), "Replace x\nAdd the example");
@@ -273,18 +292,18 @@ async fn a_ref_that_is_read_alone_is_what_git_says() {
                 in_git.replace("v1^", "refs/tags/v1^")
             };
             let want = git(dir, &["rev-parse", &in_git]);
-            let got = repos.resolve(&access(dir), revision, true).await.expect(revision);
+            let got = repos.resolve(&access(dir), revision, Since::now()).await.expect(revision);
             assert_eq!(got.sha, want, "{revision} after {change:?}");
             // From now on it is the commit that was found last.
             manifests(&repos, dir, &want, source("app")).await.expect("manifests");
-            assert_eq!(repos.resolve(&access(dir), revision, true).await.expect(revision).sha, want, "{revision} again");
+            assert_eq!(repos.resolve(&access(dir), revision, Since::now()).await.expect(revision).sha, want, "{revision} again");
         }
     }
     git(dir, &["checkout", "-q", "--detach"]);
     git(dir, &["branch", "-D", "main2", "-q"]);
-    assert!(repos.resolve(&access(dir), "main2", true).await.is_err(), "a branch that is gone");
+    assert!(repos.resolve(&access(dir), "main2", Since::now()).await.is_err(), "a branch that is gone");
     let head = git(dir, &["rev-parse", "HEAD"]);
-    assert_eq!(repos.resolve(&access(dir), "", true).await.expect("detached").sha, head);
+    assert_eq!(repos.resolve(&access(dir), "", Since::now()).await.expect("detached").sha, head);
 }
 
 #[tokio::test]

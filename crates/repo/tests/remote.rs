@@ -5,7 +5,7 @@ mod server;
 use server::{Server, Setup};
 use std::{path::Path, sync::Arc, time::Duration};
 use tiphys_api::source::ApplicationSource;
-use tiphys_repo::{ErrorKind, ManifestRequest, Manifests, RepoAccess, RepoError, RepoOptions, Repos, Secret};
+use tiphys_repo::{ErrorKind, ManifestRequest, Manifests, RepoAccess, RepoError, RepoOptions, Repos, Secret, Since};
 
 const SECRET: &str = "s3cr3t-pa55";
 
@@ -58,7 +58,7 @@ async fn a_commit_is_fetched_once_and_without_history() {
     let server = Server::start(dir.path(), Setup::default());
     let (cache, access) = (cache(), RepoAccess::public(server.url("/r.git")));
     let repos = repos(&cache);
-    let head = repos.resolve(&access, "HEAD", false).await.expect("HEAD");
+    let head = repos.resolve(&access, "HEAD", Since::Recently).await.expect("HEAD");
     assert_eq!((&head.sha, head.display), (&third, format!("HEAD ({third})")));
     let all = (0..50).map(|_| {
         let (repos, access, third) = (repos.clone(), access.clone(), third.clone());
@@ -71,7 +71,7 @@ async fn a_commit_is_fetched_once_and_without_history() {
     assert_eq!(commits_in(cache.path()), 1, "only the commit, not its history");
     assert_eq!(value(&manifests(&repos, &access, &first).await.expect("an old commit by its SHA")), "1");
     assert_eq!(commits_in(cache.path()), 2);
-    let abbreviated = repos.resolve(&access, &second[..8], false).await.expect("abbreviated");
+    let abbreviated = repos.resolve(&access, &second[..8], Since::Recently).await.expect("abbreviated");
     assert_eq!(abbreviated.sha, second[..8]);
     let found = manifests(&repos, &access, &abbreviated.sha).await.expect("abbreviated");
     assert_eq!((value(&found).as_str(), &found.revision), ("2", &second));
@@ -93,7 +93,10 @@ async fn lookups_are_shared() {
         let all: Vec<_> = (0..300)
             .map(|_| {
                 let (repos, access) = (repos.clone(), access.clone());
-                tokio::spawn(async move { repos.resolve(&access, "main", fresh).await })
+                tokio::spawn(async move {
+                    let since = if fresh { Since::now() } else { Since::Recently };
+                    repos.resolve(&access, "main", since).await
+                })
             })
             .collect();
         for one in all {
@@ -102,8 +105,8 @@ async fn lookups_are_shared() {
     }
     assert!(server.count("ls-refs") <= 3, "{:?}", server.log());
     let next = Repos::commit_files(&dir.path().join("r.git"), "main", &[("x", Some("1"))], "Next").expect("commit");
-    assert_eq!(repos.resolve(&access, "main", false).await.expect("remembered").sha, third);
-    assert_eq!(repos.resolve(&access, "main", true).await.expect("fresh").sha, next);
+    assert_eq!(repos.resolve(&access, "main", Since::Recently).await.expect("remembered").sha, third);
+    assert_eq!(repos.resolve(&access, "main", Since::now()).await.expect("fresh").sha, next);
 }
 
 #[tokio::test]
@@ -201,7 +204,7 @@ async fn failures_are_told_apart() {
     let server = Server::start(empty.path(), Setup::default());
     let access = RepoAccess::public(server.url("/e.git"));
     repos.test(&access).await.expect("an empty repository answers");
-    let error = repos.resolve(&access, "HEAD", false).await.expect_err("no commit");
+    let error = repos.resolve(&access, "HEAD", Since::Recently).await.expect_err("no commit");
     assert_eq!(error.to_string(), "unable to resolve 'HEAD' to a commit SHA");
 }
 
@@ -211,7 +214,7 @@ async fn old_servers_are_asked_another_way() {
     let server = Server::start(dir.path(), Setup { old: true, ..Setup::default() });
     let (cache, access) = (cache(), RepoAccess::public(server.url("/r.git")));
     let repos = repos(&cache);
-    assert_eq!(repos.resolve(&access, "main", false).await.expect("main").sha, third);
+    assert_eq!(repos.resolve(&access, "main", Since::Recently).await.expect("main").sha, third);
     assert_eq!(value(&manifests(&repos, &access, &third).await.expect("what a branch points to")), "3");
     assert_eq!(value(&manifests(&repos, &access, &first).await.expect("an old commit")), "1");
     assert_eq!(value(&manifests(&repos, &access, &second[..10]).await.expect("an abbreviated SHA")), "2");
@@ -272,7 +275,7 @@ async fn ssh_gets_a_configuration_of_its_own() {
     let config = first.split(' ').nth(1).expect("-F FILE").to_owned();
     assert!(!Path::new(&config).exists(), "{config} is removed");
     let scp = RepoAccess { insecure_ignore_host_key: true, ..RepoAccess::public(format!("git@host:{}/r.git", dir.path().display())) };
-    assert_eq!(repos.resolve(&scp, "main", false).await.expect("user@host:path").sha, third);
+    assert_eq!(repos.resolve(&scp, "main", Since::Recently).await.expect("user@host:path").sha, third);
     let log = std::fs::read_to_string(dir.path().join("log")).expect("log");
     assert!(log.contains("StrictHostKeyChecking no"), "{log}");
     let error = repos.test(&RepoAccess::public("git@denied:r.git")).await.expect_err("refused");

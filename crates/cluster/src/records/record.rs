@@ -5,7 +5,10 @@
 use super::lean::{Lean, Meta, Raw};
 use crate::{cache::Deed, discovery::Kind, error::Error};
 use serde::de::DeserializeOwned;
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
 use tiphys_apimachinery::Object;
 
 pub(super) type NamespacedName = (String, String);
@@ -30,12 +33,14 @@ pub struct Record<T> {
     /// As the server has it, without managedFields.
     lean: Lean,
     value: OnceLock<Result<Arc<T>, String>>,
+    /// When it came here.
+    pub seen: Instant,
 }
 
 impl<T> Record<T> {
     pub(super) fn new(raw: Raw<'_>, kind: &Kind) -> Self {
         let (lean, meta) = raw.keep(kind);
-        Self { meta, lean, value: OnceLock::new() }
+        Self { meta, lean, value: OnceLock::new(), seen: Instant::now() }
     }
 
     /// As the server has it, without managedFields; read anew for each caller.

@@ -153,7 +153,7 @@ fn health_of(object: &Object, rules: &CompareRules) -> HealthStatus {
 /// What Git wants now. Hooks that cannot be read are no reason to go on without them.
 async fn desired(pass: &mut Pass<'_>, cluster: &LiveCluster) -> Result<Arc<Comparison>, String> {
     let wanted = Wanted::of(&pass.app)?;
-    let refresh = Refresh { level: Level::Latest, hard: false, why: String::new() };
+    let refresh = Refresh { level: Level::Latest, ..Refresh::default() };
     let desired = sources::load(pass, cluster, &wanted, &wanted.revisions(&SyncOperation::default()), &refresh).await?;
     let comparison = compare::with_live(pass, cluster, &desired, &[]).await?;
     match comparison.conditions.iter().find(|c| c.is_error()) {

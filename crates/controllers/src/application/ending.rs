@@ -88,7 +88,7 @@ pub async fn finish(pass: &mut Pass<'_>, phase: OperationPhase, message: String,
     pass.forget_progress();
     if !sync.dry_run {
         let level = if automated { Level::Latest } else { Level::ForceResolve };
-        pass.refresh(&Refresh { level, hard: false, why: "the operation ended".to_owned() }).await?;
+        pass.refresh(&Refresh { level, why: "the operation ended".to_owned(), ..Refresh::default() }).await?;
     }
     Ok(())
 }

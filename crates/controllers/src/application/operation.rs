@@ -247,7 +247,7 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
         ..state.sync_result.take().unwrap_or_default()
     });
     pass.app.status.operation_state = Some(state.into());
-    let lookup = Refresh { level: Level::Latest, hard: false, why: String::new() };
+    let lookup = Refresh { level: Level::Latest, ..Refresh::default() };
     let cluster = compare::cluster(pass).await.map_err(|e| Failure::error(format!("Failed to get destination cluster: {e}")))?;
     let desired = sources::load(pass, &cluster, &wanted, &revisions, &lookup).await.map_err(comparison_error)?;
     let revisions = desired.revisions();

@@ -84,7 +84,7 @@ impl<'a> Pass<'a> {
         // After a start readers have no tree and no differences yet, however recent the status is.
         let unknown = || {
             let unknown = self.memo.comparison.is_none() || self.memo.lost_sight > 0;
-            unknown.then(|| Refresh { level: Level::Recent, hard: false, why: "nothing is known yet".to_owned() })
+            unknown.then(|| Refresh { level: Level::Recent, why: "nothing is known yet".to_owned(), ..Refresh::default() })
         };
         let due = called_for.filter(|r| r.level > Level::Tree || self.memo.comparison.is_some()).or_else(unknown);
         let operating = self.app.operation.is_some();

@@ -5,7 +5,9 @@
 use super::status;
 use crate::runtime::Merge;
 use jiff::{SignedDuration, Timestamp};
+use std::time::Instant;
 use tiphys_api::{Application, constants};
+use tiphys_repo::Since;
 
 /// How thorough a comparison is. Ordered: a higher one does all that a lower one does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,11 +45,13 @@ impl Merge for Reason {
 }
 
 /// A comparison that is to be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refresh {
     pub level: Level,
     /// Nothing remembered may be used.
     pub hard: bool,
+    /// The Application's record calls for it: what was looked up after the record came is new enough.
+    pub by_record: bool,
     pub why: String,
 }
 
@@ -55,6 +59,15 @@ impl Refresh {
     /// Whether revisions that were looked up before are looked up again.
     pub fn resolves(&self) -> bool {
         self.hard || self.level >= Level::ForceResolve
+    }
+
+    /// How old a revision that was looked up may be. `seen`: when the record came.
+    pub fn since(&self, seen: Instant) -> Since {
+        match (self.resolves(), self.by_record) {
+            (false, _) => Since::Recently,
+            (true, true) => Since::At(seen),
+            (true, false) => Since::now(),
+        }
     }
 }
 
@@ -69,7 +82,7 @@ pub struct Expiry {
 
 /// The comparison that is due, if one is.
 pub fn needed(app: &Application, reason: Reason, expiry: Expiry, now: Timestamp) -> Option<Refresh> {
-    let refresh = |level, hard, why: &str| Some(Refresh { level, hard, why: why.to_owned() });
+    let refresh = |level, hard, why: &str| Some(Refresh { level, hard, why: why.to_owned(), by_record: level == Level::ForceResolve });
     if let Some(kind) = app.metadata.annotations.get(constants::REFRESH) {
         return refresh(
             Level::ForceResolve,
@@ -160,6 +173,20 @@ mod tests {
         ] {
             let found = needed(&app(change.clone()), reason, EXPIRY, now).map(|r| (r.level, r.hard));
             assert_eq!(found, expected, "{change}");
+        }
+    }
+
+    #[test]
+    fn what_a_record_calls_for_is_looked_up_after_it_came() {
+        let seen = Instant::now();
+        let asked = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
+        let now = "2026-01-01T00:00:10Z".parse().expect("a time");
+        let due = |change, reason| needed(&app(change), reason, EXPIRY, now).expect("due");
+        assert_eq!(due(asked, Reason::LOOK).since(seen), Since::At(seen));
+        assert_eq!(due(json!({}), Reason::at(Level::Latest)).since(seen), Since::Recently);
+        // Not called for by a record: a clock, or the end of an operation.
+        for refresh in [Refresh { hard: true, ..Refresh::default() }, Refresh { level: Level::ForceResolve, ..Refresh::default() }] {
+            assert!(matches!(refresh.since(seen), Since::At(at) if at >= seen), "{refresh:?}");
         }
     }
 

@@ -8,7 +8,7 @@ use tiphys_api::{Application, operation::SyncOperation, source::ApplicationSourc
 use tiphys_apimachinery::Kept;
 use tiphys_cluster::clusters::LiveCluster;
 use tiphys_engine::types::{Condition, ConditionType};
-use tiphys_repo::{ManifestRequest, Manifests, RefSource, RepoAccess, RepoError, SourceKind, Surroundings, check_source};
+use tiphys_repo::{ManifestRequest, Manifests, RefSource, RepoAccess, RepoError, Since, SourceKind, Surroundings, check_source};
 
 /// The sources of an Application or of an operation.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -151,7 +151,7 @@ async fn rendered(
 ) -> Result<Vec<Arc<Manifests>>, String> {
     let mut resolved = Vec::with_capacity(wanted.list.len());
     for (source, revision) in wanted.list.iter().zip(revisions) {
-        resolved.push(resolve(pass, source, revision, refresh.resolves()).await.map_err(|e| e.to_string())?);
+        resolved.push(resolve(pass, source, revision, refresh.since(pass.record.seen)).await.map_err(|e| e.to_string())?);
     }
     let refs: BTreeMap<String, RefSource> =
         names.into_iter().map(|(name, i)| (name, RefSource { access: resolved[i].access.clone(), sha: resolved[i].sha.clone() })).collect();
@@ -182,10 +182,10 @@ async fn rendered(
     Ok(manifests)
 }
 
-async fn resolve(pass: &Pass<'_>, source: &ApplicationSource, revision: &str, fresh: bool) -> Result<Resolved, RepoError> {
+async fn resolve(pass: &Pass<'_>, source: &ApplicationSource, revision: &str, since: Since) -> Result<Resolved, RepoError> {
     check_source(source)?;
     let access = pass.controller.access(&source.repo_url, &pass.app.spec.project);
-    let resolved = pass.controller.repos.resolve(&access, revision, fresh).await?;
+    let resolved = pass.controller.repos.resolve(&access, revision, since).await?;
     Ok(Resolved { access, sha: resolved.sha })
 }
 

@@ -12,7 +12,7 @@ use tiphys_api::{
     source::{ApplicationSource, HelmParameter},
 };
 use tiphys_cluster::Records;
-use tiphys_repo::{ManifestRequest, RefSource, RepoAccess, RepoError, Repos, SourceKind, Surroundings};
+use tiphys_repo::{ManifestRequest, RefSource, RepoAccess, RepoError, Repos, Since, SourceKind, Surroundings};
 
 /// Repositories, reached with the known hosts and certificates of the settings.
 pub struct GitSources {
@@ -77,7 +77,7 @@ impl From<RepoError> for ApiError {
 #[async_trait]
 impl Sources for GitSources {
     async fn resolve(&self, repository: &Repository, _: &ApplicationSource, revision: &str) -> Result<(String, String), ApiError> {
-        let resolved = self.repos.resolve(&self.access(repository), revision, true).await?;
+        let resolved = self.repos.resolve(&self.access(repository), revision, Since::now()).await?;
         Ok((resolved.sha, resolved.display))
     }
 
@@ -111,7 +111,7 @@ impl Sources for GitSources {
     }
 
     async fn refs(&self, repository: &Repository) -> Result<(Vec<String>, Vec<String>), ApiError> {
-        let refs = self.repos.refs(&self.access(repository), false).await?;
+        let refs = self.repos.refs(&self.access(repository), Since::Recently).await?;
         Ok((refs.branches, refs.tags))
     }
 
