@@ -115,7 +115,8 @@ pub fn needed(app: &Application, reason: Reason, expiry: Expiry, now: Timestamp)
     if synced.is_some_and(|synced| synced != wanted) && reason.level.is_none_or(|l| l < Level::Latest) && wanted.is_some() {
         return refresh(Level::Latest, false, "spec.syncPolicy.managedNamespaceMetadata differs");
     }
-    reason.level.and_then(|level| refresh(level, false, "controller refresh requested"))
+    // Not by the record: it may be old.
+    reason.level.map(|level| Refresh { level, why: "controller refresh requested".to_owned(), ..Refresh::default() })
 }
 
 /// When to look again although nothing happens.
@@ -185,7 +186,8 @@ mod tests {
         assert_eq!(due(asked, Reason::LOOK).since(seen), Since::At(seen));
         assert_eq!(due(json!({}), Reason::at(Level::Latest)).since(seen), Since::Recently);
         // Not called for by a record: a clock, or the end of an operation.
-        for refresh in [Refresh { hard: true, ..Refresh::default() }, Refresh { level: Level::ForceResolve, ..Refresh::default() }] {
+        let reason = needed(&app(json!({})), Reason::at(Level::ForceResolve), EXPIRY, now).expect("due");
+        for refresh in [Refresh { hard: true, ..Refresh::default() }, reason] {
             assert!(matches!(refresh.since(seen), Since::At(at) if at >= seen), "{refresh:?}");
         }
     }
