@@ -2,77 +2,20 @@
 
 use crate::{
     admin::{Plane, as_somebody, get},
+    renderer::{REVISION, repo_server},
     world::{World, program, text},
 };
 use serde_json::{Value, json};
 use std::{
-    convert::Infallible,
     fs::{self, File},
-    future::{Ready, ready},
-    net::TcpListener,
     os::unix::fs::symlink,
     path::Path,
-    pin::Pin,
     process::{Command, Stdio},
 };
 use tempfile::TempDir;
-use tiphys_api::rpc::repo_server::{ManifestRequest, ManifestResponse};
 use tiphys_testkit::{Ended, PATIENCE, eventually, free_port, namespaced, output_of};
-use tonic::{Request, Response, Status, body::Body, server::Grpc, transport::Server};
 
 const CONTROLLER: &str = "argocd-application-controller";
-const REVISION: &str = "0123456789012345678901234567890123456789";
-
-/// A repo-server that renders one ConfigMap, whatever it is asked for.
-#[derive(Clone)]
-struct Renderer;
-
-impl tonic::server::NamedService for Renderer {
-    const NAME: &'static str = "repository.RepoServerService";
-}
-
-impl tonic::server::UnaryService<ManifestRequest> for Renderer {
-    type Response = ManifestResponse;
-    type Future = Ready<Result<Response<ManifestResponse>, Status>>;
-
-    fn call(&mut self, _: Request<ManifestRequest>) -> Self::Future {
-        let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rendered"}}).to_string();
-        let answer = ManifestResponse {
-            manifests: vec![manifest],
-            revision: REVISION.into(),
-            source_type: "Kustomize".into(),
-            ..Default::default()
-        };
-        ready(Ok(Response::new(answer)))
-    }
-}
-
-impl tower::Service<http::Request<Body>> for Renderer {
-    type Response = http::Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Infallible>> {
-        std::task::Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        Box::pin(async move { Ok(Grpc::new(tonic_prost::ProstCodec::default()).unary(Renderer, request).await) })
-    }
-}
-
-/// Its address; it serves as long as the runtime is there.
-fn repo_server() -> (tokio::runtime::Runtime, String) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("threads");
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = format!("localhost:{}", listener.local_addr().expect("bound").port());
-    listener.set_nonblocking(true).expect("a socket");
-    runtime.spawn(async move {
-        let listener = tokio::net::TcpListener::from_std(listener).expect("a socket");
-        Server::builder().serve_with_incoming(Renderer, tokio_stream::wrappers::TcpListenerStream::new(listener)).await
-    });
-    (runtime, address)
-}
 
 /// The program under its other name.
 struct Named {
@@ -105,7 +48,7 @@ impl Named {
 
 /// A namespace with what an Argo CD has there, and a service account with the rights that its manifests for one namespace give the controller, and
 /// may write ConfigMaps everywhere; its token.
-fn installation(world: &World, place: &str) -> String {
+pub fn installation(world: &World, place: &str) -> String {
     let kube = &world.kube;
     kube.namespace(place);
     let maps = namespaced("v1", place, "configmaps");
@@ -142,7 +85,7 @@ fn installation(world: &World, place: &str) -> String {
     text(&kube.create(&format!("{accounts}/{CONTROLLER}/token"), &request), "/status/token")
 }
 
-fn remove(world: &World, place: &str) {
+pub fn remove(world: &World, place: &str) {
     for plural in ["clusterroles", "clusterrolebindings"] {
         let _ = world.kube.send("DELETE", &format!("/apis/rbac.authorization.k8s.io/v1/{plural}/{place}"), "", None);
     }
@@ -155,7 +98,7 @@ pub fn the_controllers_place_is_taken(world: &mut World) {
     let named = Named::new();
     let own = named.folder.path().join("kubeconfig");
     as_somebody(&world.kubeconfig(), &token, &own);
-    let (_renderer, address) = repo_server();
+    let (_renderer, address) = repo_server(|_| vec![json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rendered"}})]);
     let metrics = free_port();
     let mut plane = named.start(
         &own,

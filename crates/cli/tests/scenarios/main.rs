@@ -11,8 +11,10 @@ mod dropin;
 mod good;
 mod hooks;
 mod limits;
+mod renderer;
 mod rules;
 mod startup;
+mod takeover;
 mod world;
 
 /// Each scenario against both kinds of cluster, or the real one alone.
@@ -63,7 +65,8 @@ scenarios!(
     admin::what_is_exported_can_be_imported,
     admin::an_installation_works_with_the_rights_it_installs,
     dropin::the_controllers_place_is_taken,
-    dropin::shards_are_shared_as_argo_cds_are;
+    dropin::shards_are_shared_as_argo_cds_are,
+    takeover::a_replica_that_dies_is_taken_over;
     // What only a real cluster can go through.
     real:
     disturbed::an_api_server_restarts_in_mid_sync,
