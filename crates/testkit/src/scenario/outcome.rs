@@ -283,11 +283,15 @@ fn event(event: &Value, names: &[(String, String)]) -> Option<String> {
     if matches!(who, "kubelet" | "kwok" | "ipallocator-repair-controller") {
         return None;
     }
-    // Said or not, as a pod's deletion and the scheduler meet.
-    if word(event, "/message").starts_with("skip schedule deleting pod") {
+    let message = word(event, "/message");
+    // Said or not, as a pod's deletion and the scheduler meet, or two controllers write one object at the same moment: the one that lost
+    // writes again, and what it then came to is in the objects.
+    let lost_a_race =
+        message.contains("Operation cannot be fulfilled on ") && message.contains("the object has been modified; please apply");
+    if message.starts_with("skip schedule deleting pod") || lost_a_race {
         return None;
     }
     let about = format!("{} {}", word(event, "/involvedObject/kind"), word(event, "/involvedObject/name"));
-    let text = format!("{about} {} {} {who}: {}", word(event, "/type"), word(event, "/reason"), word(event, "/message"));
+    let text = format!("{about} {} {} {who}: {}", word(event, "/type"), word(event, "/reason"), message);
     Some(format!("event {}", plain(&text, names)))
 }
