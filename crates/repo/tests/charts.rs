@@ -5,7 +5,7 @@ use tiphys_api::source::ApplicationSource;
 use tiphys_repo::{ManifestRequest, Manifests, RefSource, RepoAccess, RepoError, Repos};
 
 const CHART: &str = "apiVersion: v2\nname: web\nversion: 1.0.0\n";
-const TEMPLATE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  colour: {{ .Values.colour }}\n  chance: {{ randAlphaNum 20 | quote }}\n";
+const TEMPLATE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  colour: {{ .Values.colour | quote }}\n  chance: {{ randAlphaNum 20 | quote }}\n";
 
 struct Source {
     _dir: tempfile::TempDir,
