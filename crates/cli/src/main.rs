@@ -5,6 +5,7 @@
 mod client;
 mod commands;
 mod output;
+mod pace;
 mod roles;
 
 use roles::{
@@ -97,11 +98,15 @@ fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get().div_ceil(2))
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, ExitCode> {
+/// The threads of a role or a command. `streams`: it follows clusters whose API servers are other processes.
+fn runtime(streams: bool) -> Result<tokio::runtime::Runtime, ExitCode> {
     // One provider for every TLS connection of the process; it fails only when one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // Builds without optimisation keep every step of a future on the stack; what is not used is not taken.
     let mut threads = tokio::runtime::Builder::new_multi_thread();
+    if streams {
+        pace::keep_pace(&mut threads);
+    }
     threads.worker_threads(workers()).enable_all().thread_stack_size(8 << 20).build().map_err(|e| {
         eprintln!("error: cannot start: {e}");
         ExitCode::FAILURE
@@ -118,7 +123,7 @@ fn start_called(called: &Called<'_>) -> ExitCode {
         }
     };
     match argocd::read(words, |name| env::var(name).ok()) {
-        Ok(Line::Run(said)) => runtime().map_or_else(|code| code, |runtime| role_ended(runtime.block_on(argocd::run(said)))),
+        Ok(Line::Run(said)) => runtime(true).map_or_else(|code| code, |runtime| role_ended(runtime.block_on(argocd::run(said)))),
         Ok(Line::Help) => {
             output::print(&argocd::usage());
             ExitCode::SUCCESS
@@ -131,7 +136,12 @@ fn start_called(called: &Called<'_>) -> ExitCode {
 }
 
 fn start(cli: Cli) -> ExitCode {
-    let runtime = match runtime() {
+    let streams = match &cli.command {
+        Command::Up(args) => args.kubeconfig.is_some(),
+        Command::ControlPlane(_) => true,
+        Command::Client(_) => false,
+    };
+    let runtime = match runtime(streams) {
         Ok(runtime) => runtime,
         Err(code) => return code,
     };

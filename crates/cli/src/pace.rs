@@ -1,0 +1,104 @@
+//! How often a worker looks for news while news come in a stream.
+//!
+//! Main function: [`keep_pace`]. What a worker does for one event of a cluster is little, but it does it on caches that the API server, or
+//! whoever else is on the machine, has filled meanwhile: waking up costs more than the work. From some dozens of looks a second on it looks
+//! every few milliseconds, and takes all that came. What comes alone is taken at once.
+
+use std::{
+    cell::Cell,
+    thread,
+    time::{Duration, Instant},
+};
+use tokio::runtime::Builder;
+
+/// From one look to the next, in a stream.
+const SPACING: Duration = Duration::from_millis(10);
+/// So many looks are a stream; what one counts fades over this time. A sync of one Application takes fewer.
+const STREAM: f64 = 40.0;
+const FADES: Duration = Duration::from_millis(500);
+
+thread_local! {
+    static PACE: Cell<Pace> = const { Cell::new(Pace::NEW) };
+}
+
+#[derive(Clone, Copy)]
+struct Pace {
+    woken: Option<Instant>,
+    looks: f64,
+}
+
+impl Pace {
+    const NEW: Self = Self { woken: None, looks: 0.0 };
+
+    /// The worker has something to do.
+    fn wake(&mut self, now: Instant) {
+        let since = self.woken.map_or(Duration::ZERO, |woken| now - woken);
+        self.looks = self.looks * (-since.div_duration_f64(FADES)).exp() + 1.0;
+        self.woken = Some(now);
+    }
+
+    /// It has nothing more to do: how long it lets news gather before it looks for them.
+    fn rest(&self, now: Instant) -> Duration {
+        let worked = self.woken.map_or(SPACING, |woken| now - woken);
+        if self.looks < STREAM { Duration::ZERO } else { SPACING.saturating_sub(worked) }
+    }
+}
+
+/// Has the workers of this runtime look together at what comes in a stream. Not for a runtime whose own tasks wait for each other by threads,
+/// as those of an API server in the process: each of its answers would take that long.
+pub fn keep_pace(threads: &mut Builder) {
+    threads.on_thread_unpark(|| {
+        let mut pace = PACE.get();
+        pace.wake(Instant::now());
+        PACE.set(pace);
+    });
+    threads.on_thread_park(|| {
+        let rest = PACE.get().rest(Instant::now());
+        if !rest.is_zero() {
+            thread::sleep(rest);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Events that come this far apart, each a millisecond of work: how long it rests after the last of them.
+    fn after(events: u32, apart: Duration) -> Duration {
+        let (mut pace, mut now) = (Pace::NEW, Instant::now());
+        let mut rest = Duration::ZERO;
+        for _ in 0..events {
+            now += apart.max(rest);
+            pace.wake(now);
+            now += Duration::from_millis(1);
+            rest = pace.rest(now);
+        }
+        rest
+    }
+
+    #[test]
+    fn what_comes_alone_is_taken_at_once() {
+        assert_eq!(after(1, Duration::ZERO), Duration::ZERO);
+        assert_eq!(after(30, Duration::from_millis(1)), Duration::ZERO, "a sync of one Application");
+        assert_eq!(after(10_000, Duration::from_millis(20)), Duration::ZERO, "fifty events a second");
+    }
+
+    #[test]
+    fn a_stream_is_looked_at_every_ten_milliseconds_as_long_as_it_lasts() {
+        assert_eq!(after(50, Duration::from_millis(1)), Duration::from_millis(9));
+        assert_eq!(after(10_000, Duration::from_millis(4)), Duration::from_millis(9), "its own rests do not end it");
+    }
+
+    #[test]
+    fn who_works_for_long_does_not_rest() {
+        let mut pace = Pace::NEW;
+        let mut now = Instant::now();
+        for _ in 0..100 {
+            pace.wake(now);
+            now += Duration::from_millis(2);
+        }
+        assert_eq!(pace.rest(now), Duration::from_millis(8));
+        assert_eq!(pace.rest(now + SPACING), Duration::ZERO);
+    }
+}
