@@ -63,6 +63,13 @@ impl Repo {
         self.git(&["rev-parse", "HEAD"])
     }
 
+    /// From now on nobody can reach it, or again everybody.
+    pub fn set_away(&self, away: bool) {
+        let (here, there) = (self.bare(), self.folder.path().join("away.git"));
+        let (from, to) = if away { (here, there) } else { (there, here) };
+        fs::rename(from, to).expect("it is where it was left");
+    }
+
     fn bare(&self) -> std::path::PathBuf {
         self.folder.path().join("repo.git")
     }

@@ -2,10 +2,11 @@
 
 use super::{
     impersonation,
+    memo::Outage,
     pass::Pass,
     refresh::{Level, Refresh},
     sources::{self, Desired, Wanted},
-    status,
+    status, timeouts,
 };
 use std::{collections::BTreeSet, sync::Arc};
 use tiphys_api::{AppProject, Application, operation::SyncOperation};
@@ -36,19 +37,11 @@ pub async fn run(pass: &mut Pass<'_>, refresh: &Refresh) -> Result<Compared, Str
         pass.memo.comparison = None;
     }
     let cluster = cluster(pass).await?;
-    let remembered = pass.memo.loaded(&wanted).filter(|_| refresh.level <= Level::Recent && !refresh.hard);
-    let reconciled = remembered.is_none();
-    let loaded = match remembered {
-        Some(loaded) => loaded,
-        None => {
-            let revisions = wanted.revisions(&SyncOperation::default());
-            let loaded = sources::load(pass, &cluster, &wanted, &revisions, refresh).await;
-            pass.memo.unloadable = loaded.as_ref().err().map(|why| (wanted.clone(), why.clone()));
-            if let Ok(desired) = &loaded {
-                pass.memo.desired = Some(desired.clone());
-            }
-            loaded
-        }
+    let rests = refresh.level < Level::ForceResolve && pass.memo.untold_outage().is_some_and(|outage| pass.now < outage.next);
+    let remembered = pass.memo.loaded(&wanted).filter(|_| rests || (refresh.level <= Level::Recent && !refresh.hard));
+    let (loaded, reconciled) = match remembered {
+        Some(loaded) => (loaded, false),
+        None => load(pass, &cluster, &wanted, refresh).await,
     };
     let with_health = pass.controller.records.settings().param("controller.resource.health.persist") == "true";
     let (comparison, facts) = match loaded {
@@ -63,6 +56,28 @@ pub async fn run(pass: &mut Pass<'_>, refresh: &Refresh) -> Result<Compared, Str
         }
     };
     Ok(Compared { comparison, facts, cluster })
+}
+
+/// What Git says now, and whether it does: what it said before is as good for a while in which it says nothing at all.
+async fn load(pass: &mut Pass<'_>, cluster: &LiveCluster, wanted: &Wanted, refresh: &Refresh) -> (Result<Desired, String>, bool) {
+    let loaded = sources::load(pass, cluster, wanted, &wanted.revisions(&SyncOperation::default()), refresh).await;
+    let why = match loaded {
+        Ok(desired) => {
+            (pass.memo.desired, pass.memo.unloadable, pass.memo.outage) = (Some(desired.clone()), None, None);
+            return (Ok(desired), true);
+        }
+        Err(why) => why,
+    };
+    let since = pass.memo.outage.map_or(pass.now, |known| known.since);
+    let patience = since + timeouts::repo_error_grace(&pass.controller.records.settings());
+    pass.memo.outage = Some(Outage::goes_on(pass.memo.outage, pass.now, patience));
+    let may_pass = refresh.level < Level::ForceResolve && pass.memo.unloadable.is_none() && pass.now < patience;
+    if let Some(before) = pass.memo.desired.clone().filter(|d| may_pass && d.wanted == *wanted) {
+        tracing::warn!(error = why, "Ignoring temporary failed attempt to compare app state against repo");
+        return (Ok(before), false);
+    }
+    pass.memo.unloadable = Some((wanted.clone(), why.clone()));
+    (Err(why), true)
 }
 
 /// The destination cluster with its cache, ready.

@@ -90,7 +90,7 @@ impl<'a> Pass<'a> {
         let operating = self.app.operation.is_some();
         if due.as_ref().is_none_or(|r| r.level == Level::Tree) && !operating {
             self.refresh_tree(due.is_some()).await?;
-            return Ok(refresh::next_expiry(&self.app, expiry, self.now).map(|d| (Reason::LOOK, d)));
+            return Ok(self.expires(expiry));
         }
         if let Some(refresh) = due.filter(|r| !operating || r.level > Level::Recent || r.why.ends_with("requested")) {
             let began = Instant::now();
@@ -115,8 +115,14 @@ impl<'a> Pass<'a> {
         if self.app.operation.is_some() && again.is_none() {
             again = Some((Reason::LOOK, Duration::from_millis(1)));
         }
-        let expires = refresh::next_expiry(&self.app, expiry, self.now).map(|d| (Reason::LOOK, d));
-        Ok(soonest(again, expires))
+        Ok(soonest(again, self.expires(expiry)))
+    }
+
+    /// When to look again although nothing happens: the comparison is no longer good, or what kept it from being renewed may be over.
+    fn expires(&self, expiry: Expiry) -> Again {
+        let again = refresh::next_expiry(&self.app, expiry, self.now)?;
+        let pause = self.memo.untold_outage().and_then(|outage| outage.next.duration_since(self.now).try_into().ok()).unwrap_or_default();
+        Some((Reason::LOOK, again.max(pause)))
     }
 
     /// Checks the specification, compares, and writes the verdict into the status. An error of Git or cluster is a condition, not an `Err`.

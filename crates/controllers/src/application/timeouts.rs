@@ -35,6 +35,18 @@ pub fn hard(settings: &Settings) -> SignedDuration {
     read(settings, "timeout.hard.reconciliation", SignedDuration::ZERO)
 }
 
+/// For how long manifests that cannot be had are not told of: `controller.repo.error.grace.period.seconds`, a number or a duration.
+pub fn repo_error_grace(settings: &Settings) -> SignedDuration {
+    const KEY: &str = "controller.repo.error.grace.period.seconds";
+    let text = settings.param(KEY).trim();
+    let parsed = text.parse::<u32>().map(|seconds| SignedDuration::from_secs(seconds.into())).ok();
+    let parsed = parsed.or_else(|| duration::parse(text).ok().map(|nanos| SignedDuration::from_nanos(nanos.max(0))));
+    if parsed.is_none() && !text.is_empty() {
+        tracing::warn!(key = KEY, text, "argocd-cmd-params-cm has a time that cannot be read; the default holds");
+    }
+    parsed.unwrap_or(DEFAULT + DEFAULT_JITTER)
+}
+
 /// Whole seconds of a controller's parameter; what is no number counts as not set.
 fn seconds(settings: &Settings, key: &str) -> Option<u32> {
     let text = settings.param(key);
@@ -124,6 +136,16 @@ mod tests {
         assert_eq!((wave_delay(None, &settings), wave_delay(Some(3), &settings)), (0, 3));
         settings.params.insert("controller.sync.wave.delay.seconds".into(), "2".into());
         assert_eq!((wave_delay(None, &settings), wave_delay(Some(3), &settings), wave_delay(Some(0), &settings)), (2, 3, 0));
+    }
+
+    #[test]
+    fn fact_9_errors_of_the_repository_have_three_minutes() {
+        let mut settings = Settings::default();
+        let mut grace = |text: &str| {
+            settings.params.insert("controller.repo.error.grace.period.seconds".into(), text.into());
+            repo_error_grace(&settings).as_secs()
+        };
+        assert_eq!([grace(""), grace("30"), grace("1m30s"), grace("0"), grace("soon")], [180, 30, 90, 0, 180]);
     }
 
     #[test]

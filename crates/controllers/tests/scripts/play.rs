@@ -81,7 +81,9 @@ pub async fn states(ground: &Ground, script: &Script) -> Vec<Vec<Section>> {
 impl<'a> Play<'a> {
     fn new(ground: &'a Ground, id: &str) -> Self {
         let (app, namespace, repo) = (format!("app-{id}"), format!("ns-{id}"), Repo::new());
-        let names = vec![("$APP", app.clone()), ("$NS", namespace.clone()), ("$ARGOCD", NAMESPACE.to_owned()), ("$REPO", repo.url())];
+        let folder = repo.url().trim_start_matches("file://").to_owned();
+        let names = [("$APP", &*app), ("$NS", &*namespace), ("$ARGOCD", NAMESPACE), ("$REPO", &*repo.url()), ("$GIT", &*folder)];
+        let names = names.map(|(name, value)| (name, value.to_owned())).to_vec();
         let kinds = [("v1".to_owned(), "Namespace".to_owned())].into();
         Self { ground, repo, names, commits: Vec::new(), kinds, namespaces: [namespace].into(), apps: vec![app], places: BTreeMap::new() }
     }

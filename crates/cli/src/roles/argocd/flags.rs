@@ -68,7 +68,7 @@ pub const ROWS: &[Row] = &[
     row("app-resync", "ARGOCD_RECONCILIATION_TIMEOUT", Seconds, "120", Config("timeout.reconciliation")),
     row("app-hard-resync", "ARGOCD_HARD_RECONCILIATION_TIMEOUT", Seconds, "0", Config("timeout.hard.reconciliation")),
     row("app-resync-jitter", "ARGOCD_RECONCILIATION_JITTER", Seconds, "60", Config("timeout.reconciliation.jitter")),
-    row("repo-error-grace-period-seconds", "ARGOCD_REPO_ERROR_GRACE_PERIOD_SECONDS", Seconds, "180", Nothing),
+    row("repo-error-grace-period-seconds", "ARGOCD_REPO_ERROR_GRACE_PERIOD_SECONDS", Seconds, "180", Param("controller.repo.error.grace.period.seconds")),
     row("repo-server", "ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER", Text, "argocd-repo-server:8081", Always("repo-server")),
     row("repo-server-timeout-seconds", "ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_TIMEOUT_SECONDS", Int, "60", Flag("repo-server-timeout-seconds")),
     row("repo-server-plaintext", "ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_PLAINTEXT", Bool, "false", Flag("repo-server-plaintext")),
