@@ -120,9 +120,12 @@ impl<'a> Pass<'a> {
 
     /// When to look again although nothing happens: the comparison is no longer good, or what kept it from being renewed may be over.
     fn expires(&self, expiry: Expiry) -> Again {
-        let again = refresh::next_expiry(&self.app, expiry, self.now)?;
-        let pause = self.memo.untold_outage().and_then(|outage| outage.next.duration_since(self.now).try_into().ok()).unwrap_or_default();
-        Some((Reason::LOOK, again.max(pause)))
+        if let Some(outage) = self.memo.untold_outage() {
+            // Whether or not comparisons expire. It is over already when this look did not come to asking.
+            let pause = outage.next.duration_since(self.now).try_into().ok().filter(|pause: &Duration| !pause.is_zero());
+            return Some((Reason::at(Level::Latest), pause.unwrap_or(PAUSE_AFTER_FAILURE)));
+        }
+        refresh::next_expiry(&self.app, expiry, self.now).map(|d| (Reason::LOOK, d))
     }
 
     /// Checks the specification, compares, and writes the verdict into the status. An error of Git or cluster is a condition, not an `Err`.
