@@ -101,6 +101,11 @@ impl Script {
         self.steps.iter().any(|s| s.text == "sync panic")
     }
 
+    /// Whether its repository is away for a while.
+    pub fn loses_git(&self) -> bool {
+        self.steps.iter().any(|s| s.text == "git away")
+    }
+
     /// Whether it changes what every Application goes by, so that no other may run beside it.
     pub fn changes_settings(&self) -> bool {
         self.steps.iter().any(|s| s.text.starts_with("settings") || s.text.starts_with("params"))

@@ -55,9 +55,10 @@ pub struct Harm {
     pub judge: fn(&Reference, &Played) -> Vec<String>,
 }
 
-/// Scripts that can be played with harm: those in which a panic is timed to one look cannot.
+/// Scripts that can be played with harm: those in which a panic is timed to one look cannot, nor those in which Git is away, since what it said
+/// before is known to one process alone.
 fn scripts() -> Vec<Reference> {
-    let scripts = chosen().into_iter().filter(|script| !script.is_for_embedded_only());
+    let scripts = chosen().into_iter().filter(|script| !script.is_for_embedded_only() && !script.loses_git());
     scripts.map(|script| Reference { script, played: OnceLock::new() }).collect()
 }
 
