@@ -1,7 +1,7 @@
 //! The fleet: N Applications of one ConfigMap each, from their creation until all are Synced and Healthy and their objects live.
 
 use super::{
-    FleetArgs, Output,
+    FleetArgs, Output, limit,
     subject::{Subject, times},
 };
 use anyhow::{Context, bail, ensure};
@@ -43,13 +43,18 @@ pub fn run(root: &Path, args: &FleetArgs) -> anyhow::Result<()> {
     // The kubeconfig of an ephemeral API server lies in a folder that only the program knows until it prints it.
     let options = Options { program, ephemeral: true, kubeconfig, ..Options::default() };
     let (tiphys, kube) = Tiphys::ready(&options);
-    let mut ours = None;
-    for subject in Subject::all(&tiphys, kube, &args.beside)? {
-        let figures = measure(args, &subject, &repo, if ours.is_some() { "real" } else { cluster })?;
-        show(&figures, ours.as_ref(), args.output);
-        ours.get_or_insert(figures);
+    let mut all: Vec<Figures> = Vec::new();
+    let subjects = Subject::all(&tiphys, kube, &args.beside)?;
+    for subject in &subjects {
+        let figures = measure(args, subject, &repo, if all.is_empty() { cluster } else { "real" })?;
+        show(&figures, all.first(), args.output);
+        all.push(figures);
     }
     tiphys.interrupt();
+    if cluster == "real" {
+        let seconds = limit::fleet(&subjects[0].kube, args.apps, &repo.url())?;
+        limit::show(seconds, all.iter().map(|f| (f.name.as_str(), f.wall_seconds)), args.output);
+    }
     Ok(())
 }
 

@@ -5,6 +5,7 @@ mod engine;
 mod fleet;
 mod helm;
 mod kube;
+mod limit;
 mod process;
 mod soak;
 mod storm;

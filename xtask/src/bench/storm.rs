@@ -1,7 +1,7 @@
 //! The storm: one commit that changes one of many Applications of a repository, and every one of them is told to look.
 
 use super::{
-    Output, StormArgs, fleet,
+    Output, StormArgs, fleet, limit,
     subject::{Subject, times},
 };
 use anyhow::{Context, bail, ensure};
@@ -50,6 +50,8 @@ pub fn run(root: &Path, args: &StormArgs) -> anyhow::Result<()> {
     tiphys.interrupt();
     let medians: Vec<_> = measured.into_iter().map(median).collect();
     show(args, &subjects, &medians);
+    let seconds = limit::storm(&subjects[0].kube, args.apps)?;
+    limit::show(seconds, subjects.iter().zip(&medians).map(|(s, f)| (s.name.as_str(), f.wall)), args.output);
     Ok(())
 }
 
