@@ -39,10 +39,13 @@ impl Play<'_> {
             "settings" => self.settings("argocd-cm", &body).await,
             "params" => self.settings("argocd-cmd-params-cm", &body).await,
             "commit" => self.commit(&body).await,
-            "git" => {
-                self.repo.set_away(rest.first().is_some_and(|word| word == "away"));
-                Ok(Vec::new())
-            }
+            "git" => match rest.first().map(String::as_str) {
+                Some(word @ ("away" | "back")) => {
+                    self.repo.set_away(word == "away");
+                    Ok(Vec::new())
+                }
+                _ => Err("git is away or back".to_owned()),
+            },
             "refresh" => self.refresh(&app, rest.first().map_or("normal", String::as_str)).await,
             "sync" => self.sync(&app, rest, &body).await,
             "rollback" => self.rollback(&app, rest).await,
