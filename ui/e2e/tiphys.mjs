@@ -21,8 +21,8 @@ export async function start(binary) {
     const look = (text) => {
       output += text;
       const [page, password, kubeconfig] = [said(/^\s*page\s+(\S+)/m), said(/admin \/ (\S+)/), said(/KUBECONFIG=(\S+)/)];
-      // The last line: nothing more comes.
-      if (!output.includes("Ctrl-C stops")) return;
+      // Addresses come first, this when the examples run.
+      if (!output.includes("all Synced and Healthy after")) return;
       clearTimeout(timer);
       if (page && password && kubeconfig) resolve({ page, password, kubeconfig });
       else reject(new Error(`tiphys did not say where its page is, how to log in and where the KUBECONFIG is:\n${output}`));

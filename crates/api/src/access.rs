@@ -1,25 +1,110 @@
 //! How repositories are told apart, and how one without credentials inherits those of a template.
 //!
-//! Main functions: [`normalize_url`], [`Repository::inherit`]. Knows no Secret and no settings: callers find what fits.
+//! Main functions: [`same_repository`], [`best_template`], [`shown_url`], [`Repository::inherit`]. Knows no Secret and no settings:
+//! callers find what fits.
 
-use crate::repository::{RepoCreds, Repository};
+use crate::{
+    repo_url::{Form, RepoUrl},
+    repository::{RepoCreds, Repository},
+};
 
-/// One spelling for URLs that name the same repository: without case, `.git` and a final slash; `git@host:path` is `ssh://git@host/path`.
+/// One spelling for URLs that name the same repository, for lists and labels. What decides about access uses [`RepoUrl`], which also
+/// refuses.
 pub fn normalize_url(url: &str) -> String {
-    let url = url.trim().to_lowercase();
-    let url = match url.split_once(':') {
-        Some((host, path)) if !url.contains("://") && host.contains('@') => format!("ssh://{host}/{}", path.trim_start_matches('/')),
-        _ => url,
-    };
-    let url = url.trim_end_matches('/');
-    url.strip_suffix(".git").unwrap_or(url).to_owned()
+    RepoUrl::parse(url).map_or_else(|_| url.trim().to_lowercase(), |url| url.canonical())
 }
 
-/// The template whose URL is the longest that begins `url`.
+/// Whether what is stored for one URL is for the other as well. An address that is refused is only the same as itself.
+pub fn same_repository(a: &str, b: &str) -> bool {
+    match (RepoUrl::parse(a), RepoUrl::parse(b)) {
+        (Ok(a), Ok(b)) => a.is_same(&b),
+        (Err(_), Err(_)) => a.trim() == b.trim(),
+        _ => false,
+    }
+}
+
+/// The template for `url` with the longest path: scheme, host, port and user are those of `url`, and its path is the beginning of
+/// that of `url` in whole segments.
 pub fn best_template<'a, T>(url: &str, templates: impl IntoIterator<Item = T>, url_of: impl Fn(&T) -> &'a str) -> Option<T> {
-    let wanted = normalize_url(url);
-    let fits = |t: &T| !url_of(t).is_empty() && wanted.starts_with(&normalize_url(url_of(t)));
-    templates.into_iter().filter(fits).max_by_key(|t| url_of(t).len())
+    let wanted = RepoUrl::parse(url).ok()?;
+    let covers = |template: &T| RepoUrl::parse(url_of(template)).ok().and_then(|template| wanted.under(&template));
+    let fitting = templates.into_iter().filter_map(|template| Some((covers(&template)?, template)));
+    fitting.max_by_key(|(segments, _)| *segments).map(|(_, template)| template)
+}
+
+/// A URL for messages: without user and password, without control characters, not endless.
+pub fn shown_url(url: &str) -> String {
+    let text: String = url.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).take(300).collect();
+    let (scheme, rest) = text.split_once("://").map_or(("", text.as_str()), |(scheme, rest)| (scheme, rest));
+    let prefix = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
+    match RepoUrl::parse(url) {
+        // The user is part of an ssh address.
+        Ok(parsed) if matches!(parsed.form, Form::Ssh | Form::Scp | Form::File | Form::Bare) => text,
+        Ok(_) => {
+            let (authority, path) = rest.find('/').map_or((rest, ""), |i| rest.split_at(i));
+            let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+            format!("{prefix}{host}{path}")
+        }
+        // Nobody knows which part of it is the password.
+        Err(_) => format!("{prefix}{}", rest.rsplit_once('@').map_or(rest, |(_, host)| host)),
+    }
+}
+
+/// What stands for a password in an address that is shown and may come back.
+pub const HIDDEN: &str = "******";
+
+/// The address with [`HIDDEN`] for its password; `None` if it has none.
+pub fn hide_password(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
+    // Which part of an address that is refused is the password nobody knows.
+    let end = if RepoUrl::parse(url).is_ok() { rest.find('/').unwrap_or(rest.len()) } else { rest.len() };
+    let (login, _) = rest.get(..end)?.rsplit_once('@')?;
+    let (user, password) = login.split_once(':')?;
+    let prefix = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
+    (!password.is_empty()).then(|| format!("{prefix}{user}:{HIDDEN}{}", &rest[login.len()..]))
+}
+
+/// Puts the password back into an address that was shown without it, if it is that of one of the `known` ones.
+pub fn restore_password<'a>(url: &mut String, known: impl IntoIterator<Item = &'a str>) {
+    if url.contains(HIDDEN)
+        && let Some(original) = known.into_iter().find(|known| hide_password(known).as_deref() == Some(url))
+    {
+        original.clone_into(url);
+    }
+}
+
+/// A message without the passwords of the URLs in it, whoever wrote it.
+pub fn without_passwords(message: &str) -> String {
+    if !message.contains('@') {
+        return message.to_owned();
+    }
+    let ends = |c: char| c.is_whitespace() || "\"'`<>(){}|,".contains(c);
+    let mut out = String::with_capacity(message.len());
+    let mut rest = message;
+    while !rest.is_empty() {
+        let end = rest.find(ends).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        out.push_str(&word_without_password(word));
+        let next = after.chars().next().map_or(0, char::len_utf8);
+        out.push_str(&after[..next]);
+        rest = &after[next..];
+    }
+    out
+}
+
+fn word_without_password(word: &str) -> String {
+    let Some((before, after)) = word.split_once("://") else {
+        // `user:password@host:path`; an image with its digest looks alike.
+        return match word.rsplit_once('@') {
+            Some((login, rest)) if login.contains(':') && !rest.starts_with("sha256:") && !rest.starts_with("sha512:") => rest.to_owned(),
+            _ => word.to_owned(),
+        };
+    };
+    let (authority, path) = after.find(['/', '?', '#']).map_or((after, ""), |i| after.split_at(i));
+    match authority.rsplit_once('@') {
+        Some((login, host)) if login.contains(':') || before != "ssh" => format!("{before}://{host}{path}"),
+        _ => word.to_owned(),
+    }
 }
 
 impl Repository {
@@ -72,6 +157,7 @@ mod tests {
     #[test]
     fn urls_of_the_same_repository_are_equal() {
         let same = [("git@host:Team/x.git", "ssh://git@host/team/x"), ("https://h/a/", "https://h/a.git"), (" https://H/A", "https://h/a")];
+        assert!(same.iter().all(|(a, b)| same_repository(a, b)));
         for (a, b) in same {
             assert_eq!(normalize_url(a), normalize_url(b));
         }
@@ -79,11 +165,44 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_template_fits_and_an_empty_one_never() {
-        let find = |url| best_template(url, ["", "https://h", "https://h/team"], |t| *t);
-        assert_eq!(find("https://h/team/x"), Some("https://h/team"));
-        assert_eq!(find("https://h/other"), Some("https://h"));
-        assert_eq!(find("https://elsewhere/x"), None);
+    fn what_is_shown_has_no_password() {
+        for (url, shown) in [
+            ("https://u:CANARY@h/r.git", "https://h/r.git"),
+            ("https://CANARY@h/r.git", "https://h/r.git"),
+            ("https://u:CANARY@h/../r", "https://h/../r"),
+            ("https://u:CAN/ARY@h/r", "https://h/r"),
+            ("u:CANARY@h:r", "h:r"),
+            ("u:CANARY@h/r", "h/r"),
+            ("u@x:CANARY@h:r", "h:r"),
+            ("ssh://u:CANARY@h/r", "ssh://h/r"),
+            ("git@h:r", "git@h:r"),
+            ("ssh://git@h/r", "ssh://git@h/r"),
+            ("https://h/@scope/r", "https://h/@scope/r"),
+        ] {
+            assert_eq!(shown_url(url), shown);
+        }
+        for (url, hidden) in [
+            ("https://u:CANARY@h/r.git", Some("https://u:******@h/r.git")),
+            ("u:CANARY@h:r", Some("u:******@h:r")),
+            ("http://u:CAN/ARY@h:80", Some("http://u:******@h:80")),
+            ("https://u@h/r", None),
+            ("git@h:r", None),
+            ("https://h:80/@a/r", None),
+        ] {
+            assert_eq!(hide_password(url).as_deref(), hidden);
+            let mut back = hidden.unwrap_or(url).to_owned();
+            restore_password(&mut back, ["https://other:x@h/r", url]);
+            assert_eq!(back, url);
+        }
+        for (message, shown) in [
+            ("cannot reach https://u:CANARY@h/r: no", "cannot reach https://h/r: no"),
+            ("Get \"http://CANARY@proxy:80\": refused", "Get \"http://proxy:80\": refused"),
+            ("repo u:CANARY@h:r failed", "repo h:r failed"),
+            ("image nginx:1@sha256:aa by a@b.c", "image nginx:1@sha256:aa by a@b.c"),
+            ("ssh://git@h/r and git@h:r", "ssh://git@h/r and git@h:r"),
+        ] {
+            assert_eq!(without_passwords(message), shown);
+        }
     }
 
     #[test]

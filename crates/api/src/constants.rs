@@ -21,6 +21,8 @@ pub const HOOK_DELETE_POLICY: &str = "argocd.argoproj.io/hook-delete-policy";
 pub const HOOK_FINALIZER: &str = "argocd.argoproj.io/hook-finalizer";
 pub const DELETION_APPROVED: &str = "argocd.argoproj.io/deletion-approved";
 pub const IGNORE_HEALTHCHECK: &str = "argocd.argoproj.io/ignore-healthcheck";
+/// Of an Application: the field manager whose fields a server-side apply takes over, instead of kubectl's.
+pub const MIGRATION_MANAGER: &str = "argocd.argoproj.io/client-side-apply-migration-manager";
 pub const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
 pub const MANIFEST_GENERATE_PATHS: &str = "argocd.argoproj.io/manifest-generate-paths";
 pub const RESOURCES_FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";

@@ -10,6 +10,7 @@ pub mod constants;
 pub mod meta;
 pub mod operation;
 pub mod project;
+pub mod repo_url;
 pub mod repository;
 pub mod resource;
 pub mod rpc;

@@ -72,7 +72,8 @@ impl Object {
         o
     }
 
-    /// apiVersion, kind and a name (or generateName) must be non-empty strings.
+    /// apiVersion and kind must be non-empty strings; name and generateName strings where they are there. Whether an object needs one of them
+    /// depends on what is done with it.
     pub fn check_identity(&self) -> Result<(), ObjectError> {
         for field in ["apiVersion", "kind"] {
             match self.0.get(field) {
@@ -81,11 +82,9 @@ impl Object {
                 Some(_) => return Err(ObjectError::NotAString(field)),
             }
         }
-        match (self.metadata("name"), self.metadata("generateName")) {
-            (Some(Value::String(s)), _) | (_, Some(Value::String(s))) if !s.is_empty() => Ok(()),
-            (None | Some(Value::Null | Value::String(_)), _) => Err(ObjectError::Missing("metadata.name")),
-            _ => Err(ObjectError::NotAString("metadata.name")),
-        }
+        let names = [("name", "metadata.name"), ("generateName", "metadata.generateName")];
+        let broken = |(field, _): &(&str, _)| self.metadata(field).is_some_and(|v| !v.is_null() && !v.is_string());
+        names.into_iter().find(broken).map_or(Ok(()), |(_, field)| Err(ObjectError::NotAString(field)))
     }
 
     fn str_of(value: Option<&Value>) -> &str {
@@ -257,6 +256,16 @@ pub fn holds_null(value: &Value) -> bool {
     }
 }
 
+/// Whether maps and lists are nested in more than this many levels; one without content is one level.
+pub fn is_deeper_than(value: &Value, levels: usize) -> bool {
+    let below = |inner: &Value| levels == 0 || is_deeper_than(inner, levels - 1);
+    match value {
+        Value::Array(list) => levels == 0 || list.iter().any(below),
+        Value::Object(map) => levels == 0 || map.values().any(below),
+        _ => false,
+    }
+}
+
 /// The map under `key`, made when absent, or when what is there is not a map.
 pub fn map_entry<'a>(parent: &'a mut Map<String, Value>, key: &str) -> &'a mut Map<String, Value> {
     let slot = parent.entry(key).or_insert_with(|| Value::Object(Map::new()));
@@ -296,7 +305,9 @@ mod tests {
     #[test]
     fn identity_names_the_missing_field() {
         assert_eq!(object(json!({"kind": "A"})).check_identity(), Err(ObjectError::Missing("apiVersion")));
-        assert_eq!(object(json!({"apiVersion": "v1", "kind": "A"})).check_identity(), Err(ObjectError::Missing("metadata.name")));
+        assert_eq!(object(json!({"apiVersion": "v1", "kind": "A"})).check_identity(), Ok(()));
+        let named = |name: Value| object(json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": name}})).check_identity();
+        assert_eq!((named(json!(null)), named(json!(5))), (Ok(()), Err(ObjectError::NotAString("metadata.name"))));
         assert_eq!(object(json!({"apiVersion": "v1", "kind": "A", "metadata": {"generateName": "x-"}})).check_identity(), Ok(()));
         assert_eq!(object(json!({"apiVersion": 1, "kind": "A"})).check_identity(), Err(ObjectError::NotAString("apiVersion")));
     }

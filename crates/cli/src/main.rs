@@ -6,6 +6,7 @@ mod client;
 mod commands;
 mod output;
 mod pace;
+mod private;
 mod roles;
 
 use roles::{
@@ -49,8 +50,18 @@ fn parse<C: Subcommand>() -> Result<Cli<C>, clap::Error> {
     Cli::from_arg_matches(&program::<C>().try_get_matches()?)
 }
 
+/// How long threads may go on with what a role has left behind.
+const LAST_WORK: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// What is wrong with the command line, or the help that was asked for.
 fn told(e: &clap::Error) -> ExitCode {
+    if matches!(e.kind(), ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument) {
+        let words: Vec<String> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        if let Some(text) = commands::absent::instead(&words, &program::<Command>()) {
+            eprintln!("error: {text}");
+            return ExitCode::FAILURE;
+        }
+    }
     let _ = e.print();
     if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -58,7 +69,7 @@ fn told(e: &clap::Error) -> ExitCode {
 /// What went wrong in a command, with the exit code that scripts know.
 fn failed(failure: &client::Failure) -> ExitCode {
     if !failure.message.is_empty() {
-        output::log::fatal(&failure.message);
+        output::log::fatal(&failure.message, failure.hint);
     }
     ExitCode::from(failure.code)
 }
@@ -102,6 +113,7 @@ fn workers() -> usize {
 fn runtime(streams: bool) -> Result<tokio::runtime::Runtime, ExitCode> {
     // One provider for every TLS connection of the process; it fails only when one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    tiphys_listen::raise_file_limit();
     // Builds without optimisation keep every step of a future on the stack; what is not used is not taken.
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     if streams {
@@ -162,6 +174,8 @@ fn start(cli: Cli) -> ExitCode {
             return ended(runtime.block_on(commands::run(command, &cli.connect, program::<Command>)));
         }
     };
+    // A fetch from a Git server that does not answer must not keep the process.
+    runtime.shutdown_timeout(LAST_WORK);
     role_ended(result)
 }
 
@@ -170,7 +184,18 @@ fn role_ended(result: anyhow::Result<()>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("error: {e:#}");
-            ExitCode::FAILURE
+            e.downcast_ref::<roles::up::Interrupted>().map_or(ExitCode::FAILURE, |i| ExitCode::from(i.exit_code()))
         }
     }
+}
+
+/// How this program is called, as a shell takes it: by its name where the shell finds it, else by the path that was used.
+fn program_name() -> String {
+    let called = env::args_os().next().map(std::path::PathBuf::from).unwrap_or_default();
+    let name = called.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_else(|| "tiphys".to_owned());
+    let same = |found: &std::path::Path| {
+        found.is_file() && found.canonicalize().ok() == env::current_exe().ok().and_then(|p| p.canonicalize().ok())
+    };
+    let in_path = env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| same(&folder.join(&name))));
+    if in_path || called.components().count() < 2 { name } else { roles::up::quoted(&called.to_string_lossy()) }
 }

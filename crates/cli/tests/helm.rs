@@ -72,6 +72,14 @@ const STEPS: &[&str] = &[
     "lint library",
     "lint nothing",
     "lint notes.txt",
+    "lint noted",
+    "lint noted --kubeconfig none --qps 5",
+    "template r noted",
+    "template r noted --set a=1 --atomic --dry-run",
+    "template r noted --set a=1 --hide-notes --dry-run=true --kube-version= --output-dir= --server-side=false",
+    "template noted --set a=1 --name-template= --force --username u --password p --color never",
+    "template r good --kube-version 01.32.0",
+    "template r good --dry-run=none",
 ];
 
 /// What stands below errors.
@@ -168,6 +176,26 @@ fn ours_says_what_helm_says() {
     }
     let want = fs::read_to_string(&recorded).expect("the transcript is there");
     compare("ours", &transcript(env!("CARGO_BIN_EXE_tiphys"), &["helm"]), &want);
+}
+
+/// As Helm does it, whose log also has these lines twice when it lints.
+#[test]
+fn links_that_are_followed_are_named() {
+    let out = tempfile::tempdir().expect("a temporary folder can be made");
+    let root = fs::canonicalize(out.path()).expect("it is there");
+    fs::create_dir_all(root.join("chart/templates")).expect("a folder");
+    fs::write(root.join("chart/Chart.yaml"), "apiVersion: v2\nname: a\nversion: 1.0.0\n").expect("a file");
+    fs::write(root.join("shared.yaml"), "kind: C\nmetadata: {name: x}\n").expect("a file");
+    std::os::unix::fs::symlink("../../shared.yaml", root.join("chart/templates/a.yaml")).expect("a link");
+    let message = "found symbolic link in path. Contents of linked file included and used";
+    let root = root.display();
+    let line = format!("level=INFO msg=\"{message}\" path={root}/chart/templates/a.yaml resolved={root}/shared.yaml\n");
+    for (command, want) in [("template", line.clone()), ("lint", line.repeat(2))] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_tiphys"));
+        let output = program.args(["helm", command, "chart"]).current_dir(out.path()).stdin(Stdio::null()).output().expect("it starts");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), want, "{command}");
+        assert!(output.status.success(), "{command}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `kill -9` in mid-sync, at moments that a seed repeats: whatever was under way is taken up again and ends as if nothing had happened.
 //!
-//! `TIPHYS_KILLS` says how many seeds (8 unless set; the full run takes 200), `TIPHYS_SEED` the first of them, `TIPHYS_BIN` another binary.
+//! `TIPHYS_KILLS` says how many seeds (8 unless set; the full run takes 200), `TIPHYS_SEED` the first of them (made of the commit unless set),
+//! `TIPHYS_BIN` another binary.
 
 use serde_json::{Value, json};
 use std::{
@@ -85,14 +86,13 @@ fn embedded() {
 #[test]
 fn real() {
     if std::env::var("TIPHYS_TEST_REAL").as_deref() != Ok("1") {
-        eprintln!("skipped: needs a real control plane; use `make test-real`");
-        return;
+        return tiphys_testkit::skip("real", "it needs a real control plane: make test-real");
     }
     run(1, Some(PathBuf::from(std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster"))));
 }
 
 fn run(lanes: usize, kubeconfig: Option<PathBuf>) {
-    let (seeds, first) = (env_number("TIPHYS_KILLS", 8), env_number("TIPHYS_SEED", 1));
+    let (seeds, first) = (env_number("TIPHYS_KILLS", 8), tiphys_testkit::first_seed());
     let totals = Totals::default();
     thread::scope(|scope| {
         for lane in 0..lanes {

@@ -1,7 +1,7 @@
 //! The same commands, typed to Argo CD's own CLI and to ours, against our API: exit codes and normalised output are committed.
 //!
 //! `ARGOCD_CLI=<path of the genuine argocd 3.6>` checks that program against the transcript, and with `UPDATE_TRANSCRIPT=1` records it
-//! anew. Without it that half is skipped, aloud; our own CLI is always held against the transcript.
+//! anew. Without it that half is skipped (`testkit::skip`); our own CLI is always held against the transcript.
 
 use regex::Regex;
 use std::{
@@ -222,8 +222,7 @@ fn committed(name: &str) -> (PathBuf, String) {
 /// What the genuine program says must be what is committed.
 fn genuine(name: &str, steps: &[&str]) {
     let Some(cli) = std::env::var_os("ARGOCD_CLI") else {
-        println!("SKIPPED: set ARGOCD_CLI to the genuine argocd 3.6 to run it against our API");
-        return;
+        return tiphys_testkit::skip("argocd", "ARGOCD_CLI does not name an argocd 3.6");
     };
     let found = settled(&Up::start().transcript(Path::new(&cli), steps));
     let (path, expected) = committed(name);

@@ -4,7 +4,7 @@
 //! compressed, so that memory is bounded by what is shown, not by what was compared.
 
 use crate::FEED_LENGTH;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::{
     fmt,
     sync::{Arc, PoisonError, RwLock},
@@ -75,11 +75,12 @@ pub struct AppStates {
 struct Shared {
     apps: RwLock<HashMap<AppKey, watch::Sender<Arc<AppState>>>>,
     feed: broadcast::Sender<AppKey>,
+    lasting: RwLock<HashSet<AppKey>>,
 }
 
 impl Default for AppStates {
     fn default() -> Self {
-        Self { shared: Arc::new(Shared { apps: RwLock::default(), feed: broadcast::Sender::new(FEED_LENGTH) }) }
+        Self { shared: Arc::new(Shared { apps: RwLock::default(), feed: broadcast::Sender::new(FEED_LENGTH), lasting: RwLock::default() }) }
     }
 }
 
@@ -138,8 +139,23 @@ impl AppStates {
         self.sender(app).subscribe()
     }
 
+    /// Notes whether what keeps an Application from having manifests stays until somebody changes something.
+    pub fn set_lasting(&self, app: &AppKey, lasting: bool) {
+        let mut known = self.shared.lasting.write().unwrap_or_else(PoisonError::into_inner);
+        match lasting {
+            true => known.insert(app.clone()),
+            false => known.remove(app),
+        };
+    }
+
+    /// Whether waiting alone cannot help the Application's manifests.
+    pub fn is_lasting(&self, app: &AppKey) -> bool {
+        self.shared.lasting.read().unwrap_or_else(PoisonError::into_inner).contains(app)
+    }
+
     /// The Application is gone.
     pub fn remove(&self, app: &AppKey) {
+        self.set_lasting(app, false);
         if self.shared.apps.write().unwrap_or_else(PoisonError::into_inner).remove(app).is_some() {
             self.tell(app);
         }
@@ -181,7 +197,10 @@ mod tests {
         assert!(state.packed_bytes() < 500);
         states.publish_tree(&app, ApplicationTree::default());
         assert_eq!(states.get(&app).expect("published").managed().len(), 1);
+        states.set_lasting(&app, true);
+        assert!(states.is_lasting(&app));
         states.remove(&app);
+        assert!(!states.is_lasting(&app));
         assert!(one.changed().await.is_ok(), "the tree");
         assert!(one.changed().await.is_err(), "removed");
         assert_eq!(all.recv().await.expect("told"), app);

@@ -5,7 +5,7 @@
 //! again for whoever asks next.
 
 use crate::{
-    cache::{CacheOptions, LiveCache},
+    cache::{CacheOptions, Known, LiveCache},
     connect::{Cluster, ConnectOptions, Credentials, Source},
     discovery::Discovery,
     execute::Executor,
@@ -50,8 +50,13 @@ impl LiveCluster {
         let (stats, discovery) = (self.cache.stats(), self.cache.discovery());
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         let listed = SignedDuration::try_from(self.ready.elapsed()).ok().and_then(|age| now.checked_sub(age).ok());
+        // What an Application has of such a kind is an error of its own; what its resources made is only missing from its tree.
+        let message = self
+            .cache
+            .readable(&Known::Nothing)
+            .map_or_else(|e| format!("Resource trees are incomplete: {}", e.brief()), |()| String::new());
         ClusterInfo {
-            connection_state: ConnectionState { status: "Successful".into(), message: String::new(), attempted_at: Some(now.into()) },
+            connection_state: ConnectionState { status: "Successful".into(), message, attempted_at: Some(now.into()) },
             server_version: discovery.cluster().version().plain(),
             cache_info: ClusterCacheInfo {
                 resources_count: count(stats.objects),

@@ -3,7 +3,7 @@
 //! Main type: [`Http`]. It knows paths, methods and `Status` answers, and nothing of what the objects mean.
 
 use crate::{
-    connect::{AnswerBody, Client, Lane},
+    connect::{AnswerBody, Client, Lane, root_cause},
     error::{ApiError, Error},
     leases::Fence,
     traffic::Traffic,
@@ -329,12 +329,7 @@ pub(crate) fn backoff(base: Duration, attempt: u32) -> Duration {
 }
 
 fn transport(what: &str, error: &BoxError) -> Error {
-    // The chain's last link says what happened ("connection refused"); the first ones only that something did.
-    let mut source: &dyn std::error::Error = &**error;
-    while let Some(next) = source.source() {
-        source = next;
-    }
-    Error::transport(what, source)
+    Error::transport(what, root_cause(&**error))
 }
 
 fn retry_after(response: &Response<AnswerBody>) -> Option<Duration> {

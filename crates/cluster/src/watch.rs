@@ -18,7 +18,10 @@ use serde::{
 };
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt, io::BufRead, sync::Arc, time::Duration};
-use tokio::sync::{Semaphore, broadcast};
+use tokio::{
+    sync::{Semaphore, broadcast},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Objects in a page of a list.
@@ -26,6 +29,10 @@ const PAGE: &str = "500";
 /// An event may not be longer: etcd keeps 1.5 MB, escaping can double it.
 const MAX_EVENT: usize = 16 << 20;
 const FIRST_BACKOFF: Duration = Duration::from_millis(250);
+/// A watch that ends sooner, and without news, was of no use.
+const FRUITLESS: Duration = Duration::from_secs(30);
+/// So often the pause until the next list doubles: what was listed counts as known for longer than the longest one.
+const MAX_FRUITLESS: u32 = 6;
 
 /// What to follow.
 pub struct Target {
@@ -105,8 +112,10 @@ async fn hear_all(cluster: &Cluster, target: &Target, listener: &mut Listener, s
 }
 
 async fn follow_for_ever(cluster: &Cluster, target: &Target, sink: &mut impl Sink) {
+    let mut fruitless = 0;
     loop {
         let mut position = list_at_last(cluster, target, sink).await;
+        let (listed, began) = (position.clone(), Instant::now());
         if let Some(tap) = &target.tap {
             tap.anew(&position);
         }
@@ -115,7 +124,10 @@ async fn follow_for_ever(cluster: &Cluster, target: &Target, sink: &mut impl Sin
         if !why.is_gone() {
             sink.failed(&why);
         }
-        tokio::time::sleep(backoff(FIRST_BACKOFF, 0)).await;
+        // What may be listed and not watched is asked for again and again, but not all the time.
+        let is_fruitless = position == listed && began.elapsed() < FRUITLESS;
+        fruitless = if is_fruitless { MAX_FRUITLESS.min(fruitless + 1) } else { 0 };
+        tokio::time::sleep(backoff(FIRST_BACKOFF, fruitless)).await;
     }
 }
 
@@ -272,7 +284,7 @@ async fn watch(cluster: &Cluster, target: &Target, sink: &mut impl Sink, positio
     push_query(&mut call.query, "timeoutSeconds", &seconds.to_string());
     let what = format!("watch {}", target.path);
     let mut stream = open(&lane, &call.timeout(Duration::from_secs(30))).await?.into_data_stream();
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(seconds + 30);
+    let deadline = Instant::now() + Duration::from_secs(seconds + 30);
     let mut buffer = BytesMut::new();
     let mut searched = 0;
     loop {

@@ -11,7 +11,10 @@ use tiphys_cluster::{
     clusters::{Clusters, LiveCluster},
     request::{Call, JSON, MERGE_PATCH},
 };
-use tiphys_embedded_kube::{EmbeddedKube, Options};
+use tiphys_embedded_kube::{
+    EmbeddedKube, Options,
+    auth::{TokenUser, UserInfo},
+};
 use tiphys_engine::spec::Destination;
 use tokio::{
     net::TcpListener,
@@ -19,6 +22,9 @@ use tokio::{
 };
 
 const TOKEN: &str = "a-token-of-the-test";
+/// Another token, and the user that it is of.
+const READER: &str = "reader";
+const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1";
 const SECRETS: &str = "/api/v1/namespaces/argocd/secrets";
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -31,7 +37,9 @@ struct Ground {
 
 impl Ground {
     async fn new() -> Self {
-        let kube = EmbeddedKube::start(Options { admin_token: Some(TOKEN.to_owned()), ..Options::default() }).await.expect("it starts");
+        let reader = TokenUser { token: READER.to_owned(), info: UserInfo::new(READER, &[]) };
+        let options = Options { admin_token: Some(TOKEN.to_owned()), users: vec![reader], ..Options::default() };
+        let kube = EmbeddedKube::start(options).await.expect("it starts");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let server = format!("https://127.0.0.1:{}", listener.local_addr().expect("bound").port());
         kube.serve(listener);
@@ -62,6 +70,16 @@ impl Ground {
 
     async fn get(&self) -> Arc<LiveCluster> {
         self.clusters.get(&self.destination).await.expect("it is open")
+    }
+
+    /// Waits until there is no such cluster: no Secret has its address, or its token is wrong.
+    async fn is_none(&self) {
+        let gone = async {
+            while self.clusters.get(&self.destination).await.is_ok() {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, gone).await.expect("it is noticed");
     }
 
     /// The connection that takes the place of this one.
@@ -96,21 +114,17 @@ async fn fact_102_what_a_secret_says_of_the_connection_makes_it_anew() {
     assert!(Arc::ptr_eq(&first, &ground.get().await), "one connection serves all");
 
     // What the connection does not depend on; the settings are known to have come when something else has.
-    ground.secret(&json!({"metadata": {"labels": {"team": "a"}}, "stringData": {"project": "default"}})).await;
+    ground.secret(&json!({"metadata": {"labels": {"team": "a"}}, "stringData": {"project": "default", "name": "renamed"}})).await;
     sleep(Duration::from_millis(500)).await;
-    assert!(Arc::ptr_eq(&first, &ground.get().await), "labels and project do not matter");
+    assert!(Arc::ptr_eq(&first, &ground.get().await), "labels, project and name do not matter");
 
     ground.secret(&json!({"stringData": {"namespaces": "default"}})).await;
     let second = ground.after(&first).await;
+    ground.secret(&json!({"stringData": {"clusterResources": "true"}})).await;
+    let second = ground.after(&second).await;
 
     ground.secret(&json!({"stringData": {"config": config("another")}})).await;
-    timeout(PATIENCE, async {
-        while ground.clusters.get(&ground.destination).await.is_ok() {
-            sleep(Duration::from_millis(20)).await;
-        }
-    })
-    .await
-    .expect("a wrong token is noticed");
+    ground.is_none().await;
     assert!(timeout(PATIENCE, second.closed()).await.is_ok());
 
     // And it is tried again at once when it is mended, not after the pause that follows a failure.
@@ -120,15 +134,39 @@ async fn fact_102_what_a_secret_says_of_the_connection_makes_it_anew() {
     ground.patch("/api/v1/namespaces/argocd/configmaps/argocd-cm", &json!({"data": {"resource.exclusions": "- kinds: [Pod]\n"}})).await;
     ground.after(&third).await;
 
+    // Another address, and back; then the Secret goes.
+    let last = ground.get().await;
+    ground.secret(&json!({"stringData": {"server": "https://127.0.0.1:1"}})).await;
+    ground.is_none().await;
+    assert!(timeout(PATIENCE, last.closed()).await.is_ok());
+    ground.secret(&json!({"stringData": {"server": ground.destination.server}})).await;
+    ground.after(&last).await;
     let delete = Call::new(Method::DELETE, format!("{SECRETS}/other"));
     ground.own.http().send(&delete).await.expect("deleted");
-    timeout(PATIENCE, async {
-        while ground.clusters.get(&ground.destination).await.is_ok() {
-            sleep(Duration::from_millis(20)).await;
-        }
-    })
-    .await
-    .expect("without its Secret there is no such cluster");
+    ground.is_none().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_says_which_kinds_are_missing_from_resource_trees() {
+    let ground = Ground::new().await;
+    let message = |cluster: &LiveCluster| cluster.info(jiff::Timestamp::now()).connection_state.message;
+    let first = ground.get().await;
+    assert_eq!(message(&first), "", "all can be read");
+    let rule = json!({"apiGroups": [""], "resources": ["*"], "verbs": ["*"]});
+    let api = "rbac.authorization.k8s.io";
+    let role = json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": {"name": READER}, "rules": [rule]});
+    create(&ground.own, &format!("{ROLES}/clusterroles"), &role).await;
+    let subject = json!({"apiGroup": api, "kind": "User", "name": READER});
+    let role = json!({"apiGroup": api, "kind": "ClusterRole", "name": READER});
+    let binding = json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": READER}, "subjects": [subject], "roleRef": role});
+    create(&ground.own, &format!("{ROLES}/clusterrolebindings"), &binding).await;
+    ground.secret(&json!({"stringData": {"config": config(READER)}})).await;
+    let second = ground.after(&first).await;
+    let text = message(&second);
+    assert!(text.starts_with("Resource trees are incomplete: failed to load state of resource "), "{text}");
+    assert!(text.contains("forbidden") && text.contains(" more"), "{text}");
+    let info = second.info(jiff::Timestamp::now());
+    assert_eq!(info.connection_state.status, "Successful", "what can be read can be deployed");
 }
 
 #[tokio::test]

@@ -165,5 +165,5 @@ echo "{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"kind\": \"ExecCred
     let error = ground.connect(config(&missing)).await.err().expect("no such program");
     assert!(error.contains("No such file"), "{error}");
     let wrong = ground.connect(config(&json!({"command": "argocd-k8s-auth", "args": []}))).await.err().expect("which cloud?");
-    assert!(wrong.contains("config.execProviderConfig: argocd-k8s-auth : the argument must be"), "{wrong}");
+    assert!(wrong.contains("config.execProviderConfig: argocd-k8s-auth: the first argument must be aws, gcp or azure"), "{wrong}");
 }

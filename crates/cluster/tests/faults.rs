@@ -1,8 +1,11 @@
 //! What the crate does when an API server misbehaves, on a small one that can be told to.
 
+#[path = "common/step.rs"]
+mod step;
+
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -12,13 +15,19 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
+use step::step;
 use tiphys_apimachinery::{GroupKind, Object, ResourceKey};
-use tiphys_cluster::{CacheOptions, Cluster, Deed, Discovery, LiveCache, request::Call};
-use tiphys_engine::types::KindInfo;
-use tokio::sync::mpsc;
+use tiphys_cluster::{CacheOptions, Cluster, Deed, Discovery, Executor, Known, LiveCache, request::Call};
+use tiphys_engine::{
+    sync::{Effect, Propagation},
+    types::KindInfo,
+};
+use tokio::sync::{Barrier, mpsc};
 
 const MAPS: &str = "/api/v1/configmaps";
 const SECRETS: &str = "/api/v1/secrets";
+/// Before the name of a ConfigMap.
+const NAMED: &str = "/api/v1/namespaces/ns/configmaps/";
 
 #[derive(Default)]
 struct State {
@@ -29,8 +38,14 @@ struct State {
     refusals: HashMap<String, Vec<(u16, Value)>>,
     /// Watches from before this version are told that it is too old.
     oldest: u64,
+    /// Secrets may be listed, but not watched.
+    unwatched: bool,
     requests: Vec<String>,
     old_discovery: bool,
+    /// So many patches come too late: somebody else was faster.
+    races: usize,
+    /// Deletions are answered when so many have come.
+    together: Option<Arc<Barrier>>,
 }
 
 /// A server with ConfigMaps and Secrets.
@@ -63,7 +78,13 @@ impl Fake {
         let fake = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let answer = fake.handle(&request);
-            async move { Ok::<_, Infallible>(answer) }
+            let together = fake.state().together.clone().filter(|_| request.method() == Method::DELETE);
+            async move {
+                if let Some(together) = together {
+                    together.wait().await;
+                }
+                Ok::<_, Infallible>(answer)
+            }
         });
         Cluster::connect_in_process(service, "https://fake").await.expect("it answers")
     }
@@ -78,7 +99,7 @@ impl Fake {
     fn handle(&self, request: &Request<Body>) -> Answer {
         let (path, query) = (request.uri().path().to_owned(), request.uri().query().unwrap_or("").to_owned());
         let mut s = self.state();
-        s.requests.push(format!("{path}?{query}"));
+        s.requests.push(format!("{} {path}?{query}", request.method()));
         if let Some(refusals) = s.refusals.get_mut(&path)
             && !refusals.is_empty()
         {
@@ -90,8 +111,10 @@ impl Fake {
             "/api" | "/apis" | "/api/v1" | "/apis/good.example/v1" | "/apis/bad.example/v1" => {
                 plain(200, &discovery(&path, s.old_discovery))
             }
+            SECRETS if s.unwatched && query.contains("watch=true") => plain(403, &status(403, "Forbidden", "it may not be watched")),
             MAPS | SECRETS if query.contains("watch=true") => watch(&mut s, &path, &query),
             MAPS | SECRETS => list(&s, &path),
+            _ if path.starts_with(NAMED) => named(&mut s, request.method(), &path[NAMED.len()..]),
             _ => plain(404, &status(404, "NotFound", "the server could not find the requested resource")),
         }
     }
@@ -158,6 +181,18 @@ fn watch(s: &mut State, path: &str, query: &str) -> Answer {
     answer(200, lines.flat_map(|line| stream::iter([line.slice(..line.len() / 3), line.slice(line.len() / 3..)])))
 }
 
+/// One ConfigMap; what a patch says is not looked at.
+fn named(s: &mut State, method: &Method, name: &str) -> Answer {
+    if *method == Method::DELETE {
+        return plain(200, &json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}));
+    }
+    if *method == Method::PATCH && s.races > 0 {
+        s.races -= 1;
+        return plain(409, &status(409, "Conflict", "the object has been modified"));
+    }
+    s.objects.get(name).map_or_else(|| plain(404, &status(404, "NotFound", "there is none")), |object| plain(200, object))
+}
+
 fn list(s: &State, path: &str) -> Answer {
     let items: Vec<&Value> = if path == MAPS { s.objects.values().collect() } else { Vec::new() };
     plain(200, &json!({"kind": "List", "metadata": {"resourceVersion": s.version.to_string()}, "items": items}))
@@ -202,7 +237,7 @@ async fn what_happened_while_the_watch_was_cut_is_found_out() {
     fake.put("stays", "app");
     fake.put("goes", "app");
     let cache = fake.cache().await;
-    assert_eq!(cache.managed("app", &[]).await.expect("readable").len(), 2);
+    assert_eq!(cache.managed("app", &[], &Known::Nothing).await.expect("readable").len(), 2);
     let mut changes = cache.changes();
     // Nobody hears of this one, and its history is thrown away.
     fake.cut();
@@ -238,23 +273,60 @@ async fn a_cut_watch_goes_on_from_the_bookmark_without_listing() {
 }
 
 #[tokio::test]
+async fn a_first_list_that_fails_and_then_does_not_is_waited_for() {
+    let fake = Fake::default();
+    fake.put("a", "app");
+    fake.state().refusals.insert(SECRETS.to_owned(), vec![(503, status(503, "ServiceUnavailable", "in a moment")); 2]);
+    let cache = fake.cache().await;
+    assert_eq!(cache.failures().len(), 1);
+    assert_eq!(cache.managed("app", &[], &Known::Nothing).await.expect("it was listed").len(), 1);
+}
+
+#[tokio::test]
 async fn a_kind_that_fails_does_not_hold_up_the_others() {
     let fake = Fake::default();
     fake.put("a", "app");
     let broken = (500, status(500, "InternalError", "the store is away"));
-    fake.state().refusals.insert(SECRETS.to_owned(), vec![broken; 2]);
+    fake.state().refusals.insert(SECRETS.to_owned(), vec![broken; 100]);
     let cache = fake.cache().await;
     assert!(cache.get(&key("a")).is_some());
     assert_eq!(cache.failures(), [(GroupKind::new("", "Secret"), "the store is away".to_owned())]);
-    // Not listed is not the same as not there: the server is asked.
+    // Not listed is not the same as not there, whether it is wanted, was there before, or may be there.
     let secret = ResourceKey::new("", "Secret", "ns", "s");
-    fake.state()
-        .refusals
-        .insert("/api/v1/namespaces/ns/secrets/s".to_owned(), vec![(403, status(403, "Forbidden", "secrets \"s\" is forbidden"))]);
-    let error = cache.managed("app", std::slice::from_ref(&secret)).await.expect_err("unknown is an error");
-    assert_eq!(error.to_string(), "secrets \"s\" is forbidden");
+    let (others, had) = (Known::Resources(vec![key("a")]), Known::Resources(vec![secret.clone()]));
+    assert_eq!(cache.managed("app", &[], &others).await.expect("it has nothing of that kind").len(), 1);
+    let wanted = std::slice::from_ref(&secret);
+    for (also, known) in [(wanted, &others), (&[][..], &had), (&[][..], &Known::Nothing)] {
+        let error = cache.managed("app", also, known).await.expect_err("unknown is an error");
+        assert_eq!(error.to_string(), "failed to load state of resource Secret: the store is away");
+    }
+    assert_eq!(cache.namespace_objects("ns").0.len(), 1);
+    assert!(cache.namespace_objects("ns").1.is_err(), "there may be more");
+    fake.state().refusals.clear();
     eventually("the kind is followed in the end", || cache.failures().is_empty()).await;
-    assert!(cache.managed("app", &[secret]).await.is_ok());
+    assert!(cache.managed("app", wanted, &Known::Nothing).await.is_ok());
+    assert!(cache.namespace_objects("ns").1.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_may_be_listed_and_not_watched_is_listed_rarely_and_stays_readable() {
+    let fake = Fake::default();
+    fake.state().unwatched = true;
+    let cache = fake.cache().await;
+    let wanted = [ResourceKey::new("", "Secret", "ns", "s")];
+    for _ in 0..600 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        cache.managed("app", &wanted, &Known::Nothing).await.expect("it was listed a moment ago");
+    }
+    // The longest pause is between 8 and 16 seconds.
+    let lists = fake.asked(&format!("{SECRETS}?limit"));
+    assert!((35..=85).contains(&lists), "{lists}");
+    // As soon as it may be watched it is, and no longer listed.
+    fake.state().unwatched = false;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let lists = fake.asked(&format!("{SECRETS}?limit"));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(fake.asked(&format!("{SECRETS}?limit")), lists);
 }
 
 #[tokio::test]
@@ -334,4 +406,38 @@ async fn fact_24_what_is_refused_as_unauthorized_is_asked_five_times() {
     assert_eq!(asked(4, 401, "Unauthorized").await, (5, 0));
     assert_eq!(asked(9, 401, "Unauthorized").await, (5, 1));
     assert_eq!(asked(1, 403, "Forbidden").await, (1, 1), "any other refusal is final");
+}
+
+/// What was read before the race was lost is not written a second time.
+#[tokio::test]
+async fn fact_36_a_migration_that_loses_a_race_begins_with_what_is_there_now() {
+    let migrated = async |races: usize| {
+        let fake = Fake::default();
+        let map = fake.put("m", "app");
+        let managers = json!([{"manager": "kubectl-client-side-apply", "operation": "Update", "apiVersion": "v1", "fieldsV1": {}}]);
+        fake.state().objects.get_mut("m").expect("put")["metadata"]["managedFields"] = managers;
+        let executor = Executor::new(fake.cache().await);
+        fake.state().races = races;
+        let migrate = Effect::MigrateManagers { step: step(&map), uid: String::new(), manager: "kubectl-client-side-apply".to_owned() };
+        let result = executor.run(0, &migrate).await.result;
+        let asked = |method: &str| fake.asked(&format!("{method} {NAMED}m"));
+        (result.map(drop).map_err(|e| e.message), asked("GET"), asked("PATCH"))
+    };
+    assert_eq!(migrated(0).await, (Ok(()), 1, 1));
+    assert_eq!(migrated(3).await, (Ok(()), 4, 4));
+    let (gives_up, _, _) = migrated(100).await;
+    assert!(gives_up.is_err_and(|why| why.contains("the object has been modified")));
+}
+
+#[tokio::test]
+async fn fact_37_what_comes_together_is_done_at_once() {
+    let fake = Fake::default();
+    let maps: Vec<Object> = ["a", "b", "c"].iter().map(|name| fake.put(name, "app")).collect();
+    let executor = Executor::new(fake.cache().await);
+    fake.state().together = Some(Arc::new(Barrier::new(maps.len())));
+    let prune = |map: &Object| Effect::Prune { step: step(map), uid: String::new(), propagation: Propagation::Foreground };
+    let effects: Vec<Effect> = maps.iter().map(prune).collect();
+    let outcomes = tokio::time::timeout(Duration::from_secs(10), executor.run_batch(4, &effects)).await.expect("none waits for another");
+    assert!(outcomes.iter().all(|o| o.result.is_ok()));
+    assert_eq!(outcomes.iter().map(|o| o.effect).collect::<Vec<_>>(), [4, 5, 6], "in the order of what was to be done");
 }

@@ -2,13 +2,16 @@
 //!
 //! Without that variable the tests of `real` have nothing to test against; each says so and passes.
 
+#[path = "common/step.rs"]
+mod step;
+
 use http::Method;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
-    sync::Arc,
     time::{Duration, Instant},
 };
+use step::step;
 use tiphys_apimachinery::{GroupKind, Gvk, Object, ResourceKey};
 use tiphys_cluster::{
     CacheOptions, Cluster, ConnectOptions, Discovery, Executor, LiveCache, Records, RecordsOptions,
@@ -18,9 +21,8 @@ use tiphys_cluster::{
 use tiphys_embedded_kube::EmbeddedKube;
 use tiphys_engine::{
     sync::{
-        Effect, Outcome, Propagation, Step,
+        Effect, Outcome, Propagation,
         effect::{ApplyMode, Write},
-        step::{Action, SyncPhase},
     },
     types::KindInfo,
 };
@@ -41,7 +43,7 @@ impl Ground {
 
     async fn real() -> Option<Self> {
         let Ok(file) = std::env::var("TIPHYS_TEST_KUBECONFIG") else {
-            eprintln!("TIPHYS_TEST_KUBECONFIG is not set: nothing to test against");
+            tiphys_testkit::skip("real", "it needs a real control plane: make test-real");
             return None;
         };
         let cluster = Cluster::connect(ConnectOptions::kubeconfig(Some(file.into()), None)).await.expect("the test cluster answers");
@@ -100,29 +102,6 @@ scenarios! {
 
 fn object(value: Value) -> Object {
     Object::from_value(value).expect("a map")
-}
-
-fn step(target: &Object) -> Step {
-    Step {
-        id: String::new(),
-        phase: SyncPhase::Sync,
-        wave: 0,
-        action: Action::Apply,
-        gvk: target.gvk(),
-        key: target.key(),
-        result_namespace: target.namespace().to_owned(),
-        target: Some(Arc::new(target.clone())),
-        uid: String::new(),
-        replace: false,
-        force: false,
-        server_side: false,
-        validate: true,
-        skip_dry_run: false,
-        unchanged: false,
-        delete_policies: Vec::new(),
-        images: Vec::new(),
-        invalid: None,
-    }
 }
 
 fn apply(target: &Object, mode: ApplyMode, force: bool) -> Effect {
@@ -200,7 +179,7 @@ async fn the_cache_follows_what_happens(ground: &Ground) {
     let made = executor.run(0, &apply(&map, ApplyMode::ClientSide, false)).await;
     assert_eq!(said(&made), "configmap/a created");
     // What was written is there at once.
-    let managed = cache.managed("app-one", &[]).await.expect("readable");
+    let managed = cache.managed("app-one", &[], &tiphys_cluster::Known::Nothing).await.expect("readable");
     assert_eq!(managed.keys().cloned().collect::<Vec<_>>(), [map.key()]);
     // Others use the same cluster.
     let told = loop {
@@ -401,11 +380,11 @@ async fn an_object_without_a_mark_is_read_once_and_then_kept(ground: &Ground) {
     let key = ResourceKey::new("", "ConfigMap", "default", "kube-root-ca.crt");
     eventually("every namespace has the map", || cache.get(&key).is_some()).await;
     assert!(cache.object(&key).is_none(), "nobody wanted its body yet");
-    let found = cache.managed("pinning", std::slice::from_ref(&key)).await.expect("readable");
+    let found = cache.managed("pinning", std::slice::from_ref(&key), &tiphys_cluster::Known::Nothing).await.expect("readable");
     assert_eq!(found.len(), 1);
     assert!(cache.object(&key).is_some());
     let absent = ResourceKey::new("", "ConfigMap", "kube-system", "no-such-map");
-    assert!(cache.managed("pinning", &[absent]).await.expect("readable").is_empty());
+    assert!(cache.managed("pinning", &[absent], &tiphys_cluster::Known::Nothing).await.expect("readable").is_empty());
     let unknown = Gvk::new("nobody.example", "v1", "Nothing");
     assert!(cache.get_as(&unknown, "", "x").await.is_err());
 }

@@ -7,7 +7,10 @@ use http::Request;
 use kube::client::Body;
 use serde_json::{Value, json};
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tiphys_apimachinery::ResourceKey;
@@ -28,23 +31,34 @@ struct Ground {
     _kube: EmbeddedKube,
     own: Cluster,
     watches: Arc<Mutex<Vec<String>>>,
+    /// Nobody may read Applications.
+    broken: Arc<AtomicBool>,
 }
 
 impl Ground {
     async fn new() -> Self {
         let kube = EmbeddedKube::start(Options::default()).await.expect("it starts");
         let (router, watches) = (kube.router(), Arc::new(Mutex::new(Vec::new())));
-        let seen = watches.clone();
+        let (seen, broken) = (watches.clone(), Arc::new(AtomicBool::new(false)));
+        let breaks = broken.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let uri = request.uri().to_string();
             if uri.contains("watch=true") {
                 seen.lock().expect("no test panics while holding it").push(uri);
             }
             let mut router = router.clone();
-            async move { router.call(request).await }
+            let broken = breaks.load(Ordering::SeqCst) && request.uri().path().ends_with("/applications");
+            let wanted = if broken { Request::get("/none").body(Body::empty()).expect("a request") } else { request };
+            async move {
+                let mut response = router.call(wanted).await?;
+                if broken {
+                    *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+                }
+                Ok::<_, std::convert::Infallible>(response)
+            }
         });
         let own = Cluster::connect_in_process(service, "https://kubernetes.default.svc").await.expect("it answers");
-        let ground = Self { _kube: kube, own, watches };
+        let ground = Self { _kube: kube, own, watches, broken };
         for crd in definitions() {
             ground.create(DEFINITIONS, &crd).await;
         }
@@ -135,4 +149,15 @@ async fn what_was_not_told_is_listed() {
     tap.anew("");
     until("it is known", || cache.get(&named("new")).is_some()).await;
     assert!(cache.get(&ResourceKey::new("", "ConfigMap", "team", "new")).is_some(), "the list was not of its namespace");
+}
+
+#[tokio::test]
+async fn records_that_cannot_be_followed_are_a_problem_until_they_can() {
+    let ground = Ground::new().await;
+    ground.broken.store(true, Ordering::SeqCst);
+    let records = Records::start(ground.own.clone(), RecordsOptions::new("argocd"));
+    until("it is said", || records.problem().is_some_and(|why| why.starts_with("applications cannot be followed: "))).await;
+    ground.broken.store(false, Ordering::SeqCst);
+    records.wait_ready().await.expect("the records can be read");
+    assert_eq!(records.problem(), None);
 }

@@ -31,14 +31,15 @@ pub struct Limits {
     pub queue: Duration,
     /// How long a request that is no watch may take, its body included.
     pub request: Duration,
-    /// How long a client may take for its headers, or keep a connection without asking anything.
-    pub headers: Duration,
+    /// Connections: how many, and how long a client may keep one without using it.
+    pub connections: tiphys_listen::Limits,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        Self { requests: 600, queue: seconds(15), request: seconds(60), headers: seconds(32) }
+        let connections = tiphys_listen::Limits { headers: seconds(32), body: seconds(60), ..tiphys_listen::Limits::default() };
+        Self { requests: 600, queue: seconds(15), request: seconds(60), connections }
     }
 }
 

@@ -178,7 +178,7 @@ impl EmbeddedKube {
 
     /// Serves TLS on a socket, to users with a token who may do what the roles say, until [`EmbeddedKube::shutdown`].
     pub fn serve(&self, listener: TcpListener) -> JoinHandle<()> {
-        self.tasks.spawn(serve::serve(listener, self.acceptor.clone(), self.client_router(), self.limits, self.stop.clone()))
+        self.tasks.spawn(serve::serve(listener, self.acceptor.clone(), self.client_router(), self.limits.connections, self.stop.clone()))
     }
 
     /// A kubeconfig for the administrator; `address` is host and port of the socket.

@@ -112,14 +112,21 @@ fn random_token() -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// Only the owner may read it.
+/// Only the owner may read it; a file that is there, and whoever has it open, gets nothing of it.
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     use std::io::Write as _;
+    let part = path.with_extension("part");
+    if let Err(e) = std::fs::remove_file(&part)
+        && e.kind() != std::io::ErrorKind::NotFound
+    {
+        return Err(e);
+    }
     let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    let mut file = options.open(&part)?;
     file.write_all(text.as_bytes())?;
-    file.sync_all()
+    file.sync_all()?;
+    std::fs::rename(&part, path)
 }

@@ -17,6 +17,7 @@ mod pattern;
 pub mod permit;
 pub mod project;
 pub mod spec;
+pub mod spending;
 pub mod sync;
 pub mod track;
 pub mod tree;

@@ -34,6 +34,17 @@ pub fn option_value<'a>(object: &'a Object, key: &str, name: &str) -> Option<&'a
     csv(object, key).into_iter().find_map(|item| item.strip_prefix(name)?.strip_prefix('='))
 }
 
+/// What a sync option says of an object: its own annotation counts before the options of its Application.
+pub fn sync_option<'a>(object: &'a Object, of_app: &'a [String], name: &str) -> Option<&'a str> {
+    let of_app = || of_app.iter().find_map(|o| o.strip_prefix(name)?.strip_prefix('='));
+    option_value(object, SYNC_OPTIONS, name).or_else(of_app)
+}
+
+/// Whether an object is pruned or deleted only when somebody confirms it.
+pub fn needs_confirmation(object: &Object, of_app: &[String]) -> bool {
+    ["Delete", "Prune"].into_iter().any(|name| sync_option(object, of_app, name) == Some("confirm"))
+}
+
 /// The phases in which a hook runs (`PreSync`, `Sync`, `PostSync`, `SyncFail`) and `Skip`. Helm's names are translated, and count only
 /// when there are none of Argo CD's.
 pub fn hook_types(object: &Object) -> Vec<&str> {
@@ -146,5 +157,16 @@ mod tests {
         assert_eq!(option_value(&object, SYNC_OPTIONS, "Delete"), Some("false"));
         assert_eq!(option_value(&object, SYNC_OPTIONS, "Del"), None);
         assert!(has_option(&object, SYNC_OPTIONS, "Prune=confirm"));
+    }
+
+    #[test]
+    fn an_objects_own_option_counts_before_that_of_the_application() {
+        let of_app = ["Prune=confirm".to_owned(), "Delete=false".to_owned()];
+        let own = |options| with(&[(SYNC_OPTIONS, options)]);
+        let delete = |options| sync_option(&own(options), &of_app, "Delete").map(str::to_owned);
+        assert_eq!(["", "Delete=true", "Deleted=x"].map(delete), ["false", "true", "false"].map(|value| Some(value.to_owned())));
+        let confirm = |options| needs_confirmation(&own(options), &of_app);
+        assert_eq!(["", "Prune=true", "Prune=true,Delete=confirm"].map(confirm), [true, false, true]);
+        assert!(!needs_confirmation(&own("Prune=false"), &[]));
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     types::{CompareRules, DestinationRule, ExclusionRule, KindRule, ProjectRules},
 };
 use tiphys_apimachinery::{GroupKind, Kept};
+use tiphys_gocompat::glob::Glob;
 
 /// Whether the project permits a kind (and, at cluster scope, a name).
 pub fn kind(project: &ProjectRules, gk: &GroupKind, name: &str, namespaced: bool) -> bool {
@@ -30,23 +31,83 @@ pub fn resource(rules: &CompareRules, group: &str, kind: &str, namespace: &str, 
         && (namespace.is_empty() || destination(&rules.project, &rules.dest_server, &rules.dest_name, namespace))
 }
 
-/// Whether the project permits a destination. `!` in front of a pattern denies; one denial beats every permission.
+/// Whether the project permits a destination: a rule without `!` permits it, and no rule with `!` rejects it. `server` and `name` are
+/// those of the one cluster that the destination resolves to, whichever of them it is written with.
 pub fn destination(project: &ProjectRules, server: &str, name: &str, namespace: &str) -> bool {
-    let denies = |pattern: &str| pattern.starts_with('!');
+    let place = Place { server, name, namespace };
     let mut permitted = false;
-    for DestinationRule { server: server_rule, name: name_rule, namespace: namespace_rule } in &project.destinations {
-        let name_matches = !name.is_empty() && glob_or_not(name_rule, name);
-        let server_matches = !server.is_empty() && glob_or_not(server_rule, server);
-        let namespace_matches = glob_or_not(namespace_rule, namespace);
-        let denied_place = (!name_matches && denies(name_rule)) || (!server_matches && denies(server_rule) && namespace_matches);
-        let denied_namespace = !namespace_matches && denies(namespace_rule) && server_matches;
-        if (server_matches || name_matches) && namespace_matches {
-            permitted = true;
-        } else if denied_place || denied_namespace {
-            return false;
+    for rule in &project.destinations {
+        match place.verdict(rule) {
+            Verdict::Permits => permitted = true,
+            Verdict::Rejects => return false,
+            Verdict::Nothing => {}
         }
     }
     permitted && project.cluster_permitted
+}
+
+enum Verdict {
+    Permits,
+    Rejects,
+    Nothing,
+}
+
+/// A namespace of a cluster, as rules see it.
+struct Place<'a> {
+    server: &'a str,
+    name: &'a str,
+    namespace: &'a str,
+}
+
+impl Place<'_> {
+    /// A rule with a `!` anywhere only rejects. What such a rule leaves out is not narrowed: no namespace means every namespace, and
+    /// no cluster means every cluster.
+    fn verdict(&self, rule: &DestinationRule) -> Verdict {
+        let denied = |pattern: &str, text: &str| pattern.strip_prefix('!').is_some_and(|p| rejects(p, text));
+        let negated = |pattern: &str| pattern.starts_with('!');
+        let (server_rule, own) = (rule.server.trim_end_matches('/'), self.server.trim_end_matches('/'));
+        let cluster_negated = negated(server_rule) || negated(&rule.name);
+        if !cluster_negated && !negated(&rule.namespace) {
+            let here = (!own.is_empty() && permits(server_rule, own)) || (!self.name.is_empty() && permits(&rule.name, self.name));
+            return if here && permits(&rule.namespace, self.namespace) { Verdict::Permits } else { Verdict::Nothing };
+        }
+        let cluster_denied = denied(server_rule, own) || denied(&rule.name, self.name);
+        let rejected = if negated(&rule.namespace) {
+            let everywhere = cluster_negated || (server_rule.is_empty() && rule.name.is_empty());
+            let here = everywhere || rejects_given(server_rule, own) || rejects_given(&rule.name, self.name);
+            cluster_denied || (here && denied(&rule.namespace, self.namespace))
+        } else {
+            cluster_denied && (rule.namespace.is_empty() || rejects(&rule.namespace, self.namespace))
+        };
+        if rejected { Verdict::Rejects } else { Verdict::Nothing }
+    }
+}
+
+fn permits(pattern: &str, text: &str) -> bool {
+    pattern == "*" || glob(pattern, text)
+}
+
+/// As [`permits`], in a rule that rejects: a pattern that cannot be read may have meant anything, so it rejects everything.
+fn rejects(pattern: &str, text: &str) -> bool {
+    pattern == "*" || Glob::new(pattern, &[]).map_or(true, |pattern| pattern.matches(text))
+}
+
+fn rejects_given(pattern: &str, text: &str) -> bool {
+    !pattern.is_empty() && rejects(pattern, text)
+}
+
+/// Whether a list permits a text: a pattern without `!` fits it, and no pattern with `!` does. `fits` says `None` of a pattern that
+/// cannot be read: it permits nothing, and denies everything.
+pub fn listed<'a>(patterns: impl IntoIterator<Item = &'a String>, fits: impl Fn(&str) -> Option<bool>) -> bool {
+    let mut permitted = false;
+    for pattern in patterns {
+        match pattern.strip_prefix('!') {
+            Some(denied) if fits(denied).unwrap_or(true) => return false,
+            Some(_) => {}
+            None => permitted |= fits(pattern).unwrap_or(false),
+        }
+    }
+    permitted
 }
 
 /// Whether the settings say to leave a kind alone on a cluster. Exclusions win over inclusions; once there are inclusions for the
@@ -80,13 +141,8 @@ fn kind_matches(rule: &KindRule, gk: &GroupKind) -> bool {
     path_match(&rule.kind, &gk.kind) && path_match(&rule.group, &gk.group)
 }
 
-/// A glob that may be turned around by `!`.
-fn glob_or_not(pattern: &str, text: &str) -> bool {
-    match pattern.strip_prefix('!') {
-        Some(pattern) => !glob(pattern, text),
-        None => pattern == "*" || glob(pattern, text),
-    }
-}
+#[cfg(test)]
+mod destinations;
 
 #[cfg(test)]
 mod tests {

@@ -3,15 +3,23 @@
 //! Main functions: [`validate`] and [`project_rules`]. They know no repository and no cluster: who the destination is comes as an argument.
 //! The texts are Argo CD's.
 
+mod normal;
+
+pub use normal::{is_normal, normalize, normalize_document};
+
 use crate::{
     permit,
     types::{Condition, ConditionType, DestinationRule, KindRule, OrphanRules, ProjectRules},
 };
 use tiphys_api::{
-    AppProject, Application, access::normalize_url, application::ApplicationDestination, application::ApplicationSpec,
-    constants::IN_CLUSTER, source::ApplicationSource,
+    AppProject, Application,
+    access::shown_url,
+    application::{ApplicationDestination, ApplicationSpec},
+    constants::IN_CLUSTER,
+    repo_url::{RepoUrl, canonical_pattern},
+    source::ApplicationSource,
 };
-use tiphys_gocompat::{glob, patterns};
+use tiphys_gocompat::{glob::Glob, patterns};
 
 /// A cluster that an Application may name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,8 +42,10 @@ pub fn destination(destination: &ApplicationDestination, clusters: &[Destination
     if !server.is_empty() {
         let wanted = server.trim_end_matches('/');
         let found = clusters.iter().find(|c| c.server.trim_end_matches('/') == wanted);
+        // The cluster of the control plane itself is known unless `cluster.inClusterEnabled` says otherwise.
+        let what = if wanted == IN_CLUSTER { "is disabled" } else { "not found" };
         return found.cloned().ok_or_else(|| {
-            format!("error getting cluster by server \"{server}\": rpc error: code = NotFound desc = cluster \"{server}\" not found")
+            format!("error getting cluster by server \"{server}\": rpc error: code = NotFound desc = cluster \"{server}\" {what}")
         });
     }
     if name.is_empty() {
@@ -52,6 +62,16 @@ pub fn destination(destination: &ApplicationDestination, clusters: &[Destination
     }
 }
 
+/// Whether no cluster is known by anything that a destination says. Then there is nothing that it could mean; any other error of
+/// [`destination`] is one of the specification.
+pub fn names_no_cluster(destination: &ApplicationDestination, clusters: &[Destination]) -> bool {
+    let server = destination.server.trim_end_matches('/');
+    let is_named = |c: &Destination| {
+        (!server.is_empty() && c.server.trim_end_matches('/') == server) || (!destination.name.is_empty() && c.name == destination.name)
+    };
+    !clusters.iter().any(is_named)
+}
+
 /// The sources of a specification: `sources`, or the one `source`.
 pub fn sources(spec: &ApplicationSpec) -> Vec<&ApplicationSource> {
     if spec.sources.is_empty() { spec.source.iter().collect() } else { spec.sources.iter().collect() }
@@ -65,13 +85,19 @@ pub fn validate(spec: &ApplicationSpec, project: &AppProject, clusters: &[Destin
     if sources(spec).is_empty() {
         return vec![invalid("spec.source.repoURL and either spec.source.path or spec.source.chart are required".to_owned())];
     }
-    for source in sources(spec) {
+    if let Some(message) = unverifiable(project) {
+        return vec![invalid(message)];
+    }
+    for (n, source) in sources(spec).into_iter().enumerate() {
         if let Some(message) = incomplete(source, several) {
             return vec![invalid(message)];
         }
+        let at = if several { format!("spec.sources[{n}]") } else { "spec.source".to_owned() };
+        if let Some(message) = badly_addressed(source, &at) {
+            return vec![invalid(message)];
+        }
         if !source_permitted(project, &source.repo_url) {
-            conditions
-                .push(invalid(format!("application repo {} is not permitted in project '{}'", source.repo_url, project.metadata.name)));
+            conditions.push(invalid(not_permitted(project, &source.repo_url)));
         }
     }
     let cluster = match destination(&spec.destination, clusters) {
@@ -89,6 +115,15 @@ pub fn validate(spec: &ApplicationSpec, project: &AppProject, clusters: &[Destin
         )));
     }
     conditions
+}
+
+/// Why a project does not take sources, wherever they were named: in a specification, an operation, or an entry of a history. Who may write an
+/// Application may write any of them.
+pub fn refused_sources(sources: &[ApplicationSource], project: &AppProject) -> Option<String> {
+    sources.iter().enumerate().find_map(|(n, source)| {
+        badly_addressed(source, &format!("sources[{n}]"))
+            .or_else(|| (!source_permitted(project, &source.repo_url)).then(|| not_permitted(project, &source.repo_url)))
+    })
 }
 
 /// The condition of an Application whose project does not exist, or does not take Applications from its namespace.
@@ -109,7 +144,7 @@ pub fn project_condition(app: &Application, project: Option<&AppProject>, contro
 
 /// Whether a project takes Applications from a namespace: from the control plane's always.
 pub fn namespace_permitted(project: &AppProject, namespace: &str, control_namespace: &str) -> bool {
-    namespace == control_namespace || patterns::any(&project.spec.source_namespaces, namespace)
+    namespace == control_namespace || permit::listed(&project.spec.source_namespaces, |pattern| patterns::fits(pattern, namespace))
 }
 
 /// An empty project means `default`.
@@ -132,21 +167,54 @@ fn incomplete(source: &ApplicationSource, several: bool) -> Option<String> {
         .then(|| "spec.source.targetRevision is required if the manifest source is a helm chart".to_owned())
 }
 
-/// Whether a project permits a repository: some pattern matches, and no `!pattern` does.
+/// Whether a project permits a repository: a pattern without `!` fits it, and no `!pattern` does. An address that could be read in two
+/// ways is not permitted.
 pub fn source_permitted(project: &AppProject, url: &str) -> bool {
-    let url = normalize_url(url);
-    let mut permitted = false;
-    for pattern in &project.spec.source_repos {
-        if let Some(denied) = pattern.strip_prefix('!') {
-            if glob::matches(&normalize_url(denied), &url, &['/']) {
-                return false;
-            }
-            permitted = true;
-        } else if pattern == "*" || glob::matches(&normalize_url(pattern), &url, &['/']) {
-            permitted = true;
-        }
+    let Ok(url) = RepoUrl::parse(url) else { return false };
+    let url = url.canonical();
+    permit::listed(&project.spec.source_repos, |pattern| match pattern {
+        "*" => Some(true),
+        pattern => Glob::new(&canonical_pattern(pattern), &['/']).ok().map(|pattern| pattern.matches(&url)),
+    })
+}
+
+/// Why nothing of the project may be rendered or synced: it demands what cannot be checked here, and an unchecked commit is no checked one.
+pub fn unverifiable(project: &AppProject) -> Option<String> {
+    let integrity = project.spec.source_integrity.is_some();
+    let field = match (project.spec.signature_keys.is_empty(), integrity) {
+        (false, _) => "signatureKeys",
+        (true, true) => "sourceIntegrity",
+        (true, false) => return None,
+    };
+    Some(format!(
+        "project '{}' demands verified sources (spec.{field}), and signatures cannot be verified yet: nothing of it is rendered or synced",
+        project.metadata.name
+    ))
+}
+
+/// What is wrong with the addresses of a source, by the name of the field: `at` is `spec.source` or `spec.sources[1]`.
+fn badly_addressed(source: &ApplicationSource, at: &str) -> Option<String> {
+    if let Err(fault) = RepoUrl::parse(&source.repo_url) {
+        return Some(format!("{at}.repoURL: {} is not the address of a repository: {fault}", shown_url(&source.repo_url)));
     }
-    permitted
+    let unreadable = |text: &str| text.contains(|c: char| c.is_control() || c == '\\');
+    let says = |field: String, text: &str| format!("{at}.{field}: {text:?} has a backslash or a control character");
+    let fields = [("path", &source.path), ("chart", &source.chart), ("targetRevision", &source.target_revision), ("ref", &source.ref_)];
+    if let Some((field, text)) = fields.into_iter().find(|(_, text)| unreadable(text)) {
+        return Some(says(field.to_owned(), text));
+    }
+    // A chart's name is joined to the address of its registry.
+    if source.chart.split('/').any(|segment| matches!(segment, "." | "..")) {
+        return Some(format!("{at}.chart: {:?} has a '.' or '..' segment", source.chart));
+    }
+    // A path that leads out of the repository is refused by what reads it, with Argo CD's text.
+    let mut files = source.helm.iter().flat_map(|helm| &helm.value_files).enumerate();
+    files.find(|(_, file)| unreadable(file)).map(|(n, file)| says(format!("helm.valueFiles[{n}]"), file))
+}
+
+/// The text for a repository that the project does not permit.
+pub fn not_permitted(project: &AppProject, url: &str) -> String {
+    format!("application repo {} is not permitted in project '{}'", shown_url(url), project.metadata.name)
 }
 
 /// A project's rules as the comparison takes them.
@@ -236,6 +304,22 @@ mod tests {
     }
 
     #[test]
+    fn fact_55_a_name_that_several_clusters_have_is_none() {
+        let cluster = |server: &str, name: &str| Destination { server: server.into(), name: name.into(), project: String::new() };
+        let clusters = [cluster("https://a", "twin"), cluster("https://b", "twin"), cluster("https://c", "c")];
+        let named = |server: &str, name: &str| {
+            let wanted = ApplicationDestination { server: server.into(), name: name.into(), ..Default::default() };
+            destination(&wanted, &clusters).map(|found| found.server)
+        };
+        assert_eq!(named("", "twin"), Err("there are 2 clusters with the same name: [https://a https://b]".to_owned()));
+        assert_eq!((named("", "c"), named("https://b/", "")), (Ok("https://c".to_owned()), Ok("https://b".to_owned())));
+        let unknown = "error getting cluster by server \"https://d\": rpc error: code = NotFound desc = cluster \"https://d\" not found";
+        assert_eq!(named("https://d", ""), Err(unknown.to_owned()));
+        let both = "application destination can't have both name and server defined: another-cluster https://localhost:6443";
+        assert_eq!(named("https://localhost:6443", "another-cluster"), Err(both.to_owned()));
+    }
+
+    #[test]
     fn a_project_may_permit_only_the_clusters_that_are_scoped_to_it() {
         let mut project = project();
         let of = |project: &str| Destination { project: project.into(), ..in_cluster() };
@@ -246,11 +330,153 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_needs_a_pattern_and_as_in_argo_cd_a_denial_of_another_is_one() {
-        let mut project = project();
-        assert!(source_permitted(&project, "https://example.org/other/a"), "not the denied one, so permitted");
-        project.spec.source_repos.pop();
-        assert!(!source_permitted(&project, "https://example.org/other/a"));
-        assert!(source_permitted(&project, "https://example.org/team/a.git"));
+    fn a_repository_needs_a_pattern_and_no_denial() {
+        // Patterns, what they permit, what they do not.
+        let table: &[(&[&str], &[&str], &[&str])] = &[
+            (&[], &[], &["https://h/a"]),
+            (&["*"], &["https://h/a", "git@h:a", "/srv/a"], &["https://h/a/../b", "https://h/a\nb", ""]),
+            (&["!https://h/x"], &[], &["https://h/x", "https://h/a"]),
+            (&["!*"], &[], &["https://h/a"]),
+            (&["*", "!*"], &[], &["https://h/a"]),
+            (
+                &["*", "!https://h/secret/*"],
+                &["https://h/a", "ssh://git@h/a"],
+                &[
+                    "https://h/secret/x",
+                    "https://H:443/Secret/x.git",
+                    "https://me:pw@h/secret/x",
+                    "https://h//secret//x",
+                    "https://h./secret/x",
+                    "https://h/%73ecret/x",
+                    "https://h/a/../secret/x",
+                    "https://h/a/%2e%2e/secret/x",
+                    "https://h/a/%252e%252e/secret/x",
+                    "https://h/secret%2fx",
+                    "https://h/secret\\x",
+                ],
+            ),
+            (&["!https://h/secret/*", "*"], &["https://h/a"], &["https://h/secret/x"]),
+            (
+                &["https://h/team/*"],
+                &["https://h/team/a", "https://h/team/A.git", "https://h:443/team/a/"],
+                &[
+                    "https://h/team/a/b",
+                    "https://h/team/..\\other",
+                    "https://h/team/..",
+                    "https://h/team/../other",
+                    "https://h/team/%2e%2e",
+                    "https://h/team/..%2fother",
+                    "https://h/team/a?/../../other",
+                    "https://h/team/a#b",
+                    "https://h/team",
+                    "https://evil@h:8443/team/a",
+                    "http://h/team/a",
+                    "https://h@evil/team/a",
+                ],
+            ),
+            (
+                &["https://h/team/**"],
+                &["https://h/team/a/b"],
+                &["https://h/team/a/../../other", "https://h/team/%2e%2e/other", "https://h/team/a\0"],
+            ),
+            (
+                &["git@h:team/*"],
+                &["git@h:team/a", "ssh://git@h/team/a.git"],
+                &["git@h:team/../other", "git@h:other/a", "x@h:team/a", "ssh://git@h:2222/team/a"],
+            ),
+            (&["/srv/team/*"], &["/srv/team/a", "file:///srv/team/a"], &["/srv/team/../other", "file:///srv/team/%2e%2e/other"]),
+            (&["ghcr.io/team/*"], &["ghcr.io/team/a"], &["ghcr.io/team/../other/a", "ghcr.io/other/a"]),
+            // One that cannot be read permits nothing, and denies everything.
+            (&["https://h/[a"], &[], &["https://h/[a", "https://h/a"]),
+            (&["*", "!https://h/[a"], &[], &["https://h/b"]),
+        ];
+        for (patterns, yes, no) in table {
+            let project: AppProject = serde_json::from_value(json!({"spec": {"sourceRepos": patterns}})).expect("a project");
+            for url in *yes {
+                assert!(source_permitted(&project, url), "{patterns:?} permits {url}");
+            }
+            for url in *no {
+                assert!(!source_permitted(&project, url), "{patterns:?} does not permit {url}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bad_address_is_refused_by_its_field() {
+        let everything: AppProject = serde_json::from_value(
+            json!({"metadata": {"name": "p"}, "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}}),
+        )
+        .expect("a project");
+        for (sources, expected) in [
+            (
+                json!([{"repoURL": "https://u:CANARY@h/t/../o", "path": "p"}]),
+                "spec.sources[0].repoURL: https://h/t/../o is not the address of a repository: it has a '.' or '..' segment",
+            ),
+            (
+                json!([{"repoURL": "https://h/r", "path": "p"}, {"repoURL": "https://h/t\\o", "path": "p"}]),
+                "spec.sources[1].repoURL: https://h/t\\o is not the address of a repository: it has a backslash",
+            ),
+            (json!([{"repoURL": "https://h/r", "path": "a\0b"}]), "spec.sources[0].path: \"a\\0b\" has a backslash or a control character"),
+            (
+                json!([{"repoURL": "https://h/r", "path": "..\\other"}]),
+                "spec.sources[0].path: \"..\\\\other\" has a backslash or a control character",
+            ),
+            (
+                json!([{"repoURL": "ghcr.io/team", "chart": "../other/x", "targetRevision": "1"}]),
+                "spec.sources[0].chart: \"../other/x\" has a '.' or '..' segment",
+            ),
+            (
+                json!([{"repoURL": "https://h/r", "path": "p", "targetRevision": "a\nb"}]),
+                "spec.sources[0].targetRevision: \"a\\nb\" has a backslash or a control character",
+            ),
+            (
+                json!([{"repoURL": "https://h/r", "path": "p", "helm": {"valueFiles": ["v.yaml", "a\rb"]}}]),
+                "spec.sources[0].helm.valueFiles[1]: \"a\\rb\" has a backslash or a control character",
+            ),
+        ] {
+            let spec = spec(json!({"project": "p", "sources": sources, "destination": {"server": IN_CLUSTER, "namespace": "a"}}));
+            let found: Vec<_> = validate(&spec, &everything, &[in_cluster()]).into_iter().map(|c| c.message).collect();
+            assert_eq!(found, [expected]);
+        }
+        let fine = spec(
+            json!({"project": "p", "source": {"repoURL": "https://h/r", "path": "./a/../b", "helm": {"valueFiles": ["../common/v.yaml", "$ref/../x.yaml"]}}, "destination": {"server": IN_CLUSTER, "namespace": "a"}}),
+        );
+        assert_eq!(validate(&fine, &everything, &[in_cluster()]), []);
+    }
+
+    #[test]
+    fn a_project_that_demands_signatures_renders_nothing() {
+        let good = spec(
+            json!({"project": "team", "source": {"repoURL": "https://example.org/team/a.git", "path": "p"}, "destination": {"server": IN_CLUSTER, "namespace": "team-a"}}),
+        );
+        for (field, value) in [
+            ("signatureKeys", json!([{"keyID": "4AEE18F83AFDEB23"}])),
+            ("sourceIntegrity", json!({"git": {"policies": []}})),
+            ("sourceIntegrity", json!({})),
+        ] {
+            let mut demanding = serde_json::to_value(project()).expect("JSON");
+            demanding["spec"][field] = value;
+            let demanding: AppProject = serde_json::from_value(demanding).expect("a project");
+            let found: Vec<_> = validate(&good, &demanding, &[in_cluster()]).into_iter().map(|c| c.message).collect();
+            assert_eq!(
+                found,
+                [format!(
+                    "project 'team' demands verified sources (spec.{field}), and signatures cannot be verified yet: nothing of it is rendered or synced"
+                )]
+            );
+        }
+    }
+
+    #[test]
+    fn namespaces_of_applications_may_be_denied() {
+        let project: AppProject =
+            serde_json::from_value(json!({"spec": {"sourceNamespaces": ["*", "!kube-*", "!/^secret/"]}})).expect("a project");
+        let permitted = |namespace| namespace_permitted(&project, namespace, "argocd");
+        assert!(permitted("team") && permitted("argocd"));
+        assert!(!permitted("kube-system") && !permitted("secret-team"));
+        let only_denied: AppProject = serde_json::from_value(json!({"spec": {"sourceNamespaces": ["!kube-*"]}})).expect("a project");
+        assert!(!namespace_permitted(&only_denied, "team", "argocd"));
+        let broken: AppProject = serde_json::from_value(json!({"spec": {"sourceNamespaces": ["*", "!/(/"]}})).expect("a project");
+        assert!(!namespace_permitted(&broken, "team", "argocd"));
     }
 }

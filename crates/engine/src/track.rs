@@ -3,10 +3,20 @@
 //! Main functions: [`set`] and [`owner`]. The mark is byte for byte Argo CD's, so that either system recognises what the other applied.
 
 use crate::types::{Tracking, TrackingMethod};
+use serde_json::Value;
 use tiphys_apimachinery::Object;
 
 pub const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
 pub const INSTALLATION_ID: &str = "argocd.argoproj.io/installation-id";
+/// Kinds that began in the group `extensions`.
+const MOVED: [(&str, &str); 6] = [
+    ("apps", "DaemonSet"),
+    ("apps", "Deployment"),
+    ("apps", "ReplicaSet"),
+    ("networking.k8s.io", "Ingress"),
+    ("networking.k8s.io", "NetworkPolicy"),
+    ("policy", "PodSecurityPolicy"),
+];
 /// A label value may not be longer.
 const LABEL_LIMIT: usize = 63;
 
@@ -46,9 +56,9 @@ pub fn id(object: &Object, app_name: &str, default_namespace: &str) -> String {
     format!("{app_name}:{}/{}:{namespace}/{}", object.group(), object.kind(), object.name())
 }
 
-/// Marks an object as part of the Application. CRDs are left alone, as they are often shared.
+/// Marks an object as part of the Application. CRDs are left alone, as they are often shared, and what has an [`obstacle`].
 pub fn set(object: &mut Object, tracking: &Tracking, dest_namespace: &str) {
-    if is_crd(object) {
+    if is_crd(object) || obstacle(object, tracking).is_some() {
         return;
     }
     if tracking.method != TrackingMethod::Label {
@@ -65,6 +75,52 @@ pub fn set(object: &mut Object, tracking: &Tracking, dest_namespace: &str) {
         TrackingMethod::AnnotationAndLabel => object.set_label(&tracking.label_key, truncate_label(&tracking.app_name)),
         // The label is the name here, and a shortened name is another Application's: the API server's refusal is clearer.
         TrackingMethod::Label => object.set_label(&tracking.label_key, &tracking.app_name),
+    }
+}
+
+/// Why an object cannot be marked: the map that the mark goes into holds what no API server takes there, and to overwrite it would hide that.
+pub fn obstacle(object: &Object, tracking: &Tracking) -> Option<String> {
+    let annotated = (tracking.method != TrackingMethod::Label).then_some("annotations");
+    let labelled = (tracking.method != TrackingMethod::Annotation).then_some("labels");
+    let (map, why) = [annotated, labelled].into_iter().flatten().find_map(|map| Some((map, not_texts(object.metadata(map)?, map)?)))?;
+    let (namespace, name) = (object.namespace(), object.name());
+    Some(format!("failed to get {map} from target object {} {namespace}/{name}: {why}", object.gvk()))
+}
+
+/// What is wrong with a map of the metadata whose values must be text.
+fn not_texts(value: &Value, map: &str) -> Option<String> {
+    let at = format!(".metadata.{map} accessor error");
+    match value {
+        Value::Null => None,
+        Value::Object(entries) => entries.iter().find(|(_, value)| !value.is_string()).map(|(key, value)| {
+            let shown = shown(value);
+            format!(
+                "{at}: contains non-string value in the map under key {key:?}: {shown} is of the type {}, expected string",
+                go_type(value)
+            )
+        }),
+        other => Some(format!("{at}: {} is of the type {}, expected map[string]interface{{}}", shown(other), go_type(other))),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// How Go names the type of a value that was read from JSON.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Number(n) if n.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     }
 }
 
@@ -102,6 +158,20 @@ pub fn is_marked_for_itself(live: &Object, desired: Option<&Object>, tracking: &
     }
 }
 
+/// Whether a live object may be deleted with its Application: by its mark it is the object that was applied, and not one that something
+/// copied the mark to. Where the mark is the label, it says nothing of the object.
+pub fn names(live: &Object, tracking: &Tracking) -> bool {
+    if tracking.method == TrackingMethod::Label {
+        return true;
+    }
+    // What was applied when its kind was in the group `extensions` is the same object in the group that it has now.
+    let moved = |id: &TrackingId| id.group == "extensions" && MOVED.contains(&(live.group(), live.kind()));
+    mark(live, tracking).is_some_and(|id| {
+        let group = if moved(&id) { live.group() } else { id.group };
+        TrackingId { group, ..id.clone() }.is_of(live)
+    })
+}
+
 /// Whether [`forgive_method_change`] could have something to do; it needs a copy of the live object.
 pub fn needs_forgiveness(live: &Object, tracking: &Tracking) -> bool {
     let labelled = live.label(&tracking.label_key).is_some_and(|l| !l.is_empty());
@@ -133,7 +203,7 @@ pub fn is_crd(object: &Object) -> bool {
 
 fn remove_label(object: &mut Object, key: &str) {
     let metadata = object.metadata_mut();
-    if let Some(serde_json::Value::Object(labels)) = metadata.get_mut("labels") {
+    if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
         labels.remove(key);
         if labels.is_empty() {
             metadata.remove("labels");
@@ -201,6 +271,35 @@ mod tests {
         copy.set_name("web-copy");
         assert!(!is_marked_for_itself(&copy, None, &tracking));
         assert!(!is_marked_for_itself(&copy, Some(&object("prod")), &tracking));
+    }
+
+    #[test]
+    fn a_mark_names_one_object() {
+        let tracking = Tracking::annotation("app");
+        let marked = |id: &str, namespace: &str| {
+            let mut o = object(namespace);
+            o.set_annotation(TRACKING_ID, id);
+            o.set_label(&tracking.label_key, "app");
+            o
+        };
+        for (id, namespace, expected) in [
+            ("app:apps/Deployment:prod/web", "prod", true),
+            ("app:apps/Deployment:prod/web", "other", false),
+            ("app:apps/Deployment:prod/else", "prod", false),
+            ("app:apps/StatefulSet:prod/web", "prod", false),
+            ("app:batch/Deployment:prod/web", "prod", false),
+            ("app:extensions/Deployment:prod/web", "prod", true),
+            ("app:extensions/Deployment:other/web", "prod", false),
+            // At cluster scope the id has the destination's namespace.
+            ("app:apps/Deployment:prod/web", "", true),
+            ("", "prod", false),
+        ] {
+            let live = marked(id, namespace);
+            assert_eq!(names(&live, &tracking), expected, "{id} in {namespace:?}");
+            let both = Tracking { method: TrackingMethod::AnnotationAndLabel, ..tracking.clone() };
+            assert_eq!(names(&live, &both), expected, "the annotation decides");
+            assert!(names(&live, &Tracking { method: TrackingMethod::Label, ..tracking.clone() }), "a label has no id");
+        }
     }
 
     #[test]

@@ -123,7 +123,7 @@ fn everything(c: &Comparison) -> String {
 /// Carries a plan out on a cluster where everything succeeds at once, and gives the last decision.
 fn carried_out(plan: &SyncPlan, live: &mut BTreeMap<ResourceKey, Arc<Kept>>) -> Decision {
     let (mut progress, request) = (Progress::new("op"), request());
-    let healthy = |_: &Object| None;
+    let healthy = |_: &Object| Ok(None);
     for turn in 1000.. {
         let seen = live.clone();
         let observed = Observed { live: &|key| seen.get(key).map(|o| o.object()), health: &healthy };
@@ -226,7 +226,7 @@ proptest! {
         let plan = sync::plan(&compared(desired.clone(), &live, None), &request(), &Kinds);
         let end = carried_out(&plan, &mut live);
         prop_assert!(end.phase == sync::OperationPhase::Succeeded && end.effects.is_empty(), "{}: {}", end.phase, end.message);
-        let observed = Observed { live: &|key| live.get(key).map(|o| o.object()), health: &health::of };
+        let observed = Observed { live: &|key| live.get(key).map(|o| o.object()), health: &health::assess };
         let again = sync::next(&plan, observed, &end.progress, &request(), request().started_at);
         prop_assert_eq!((again.effects, again.phase, again.message), (vec![], end.phase, end.message));
         // And what was synced is as it is wanted.

@@ -5,6 +5,8 @@
 
 use crate::path_match::{BadPattern, matches_with};
 
+/// Longest pattern, as of a path. Each of its braces costs a look at all of it.
+const MAX_LENGTH: usize = 4096;
 /// Alternatives that one pattern may stand for.
 const MAX_ALTERNATIVES: usize = 1000;
 
@@ -82,23 +84,33 @@ fn expand<E>(pattern: &str, list: List<'_, E>) -> Result<Vec<String>, GlobError<
     Ok(places)
 }
 
-/// The folder itself and the folders below it; with `files` the files, too.
+/// The folder itself and the folders below it; with `files` the files, too. Without recursion: folders may be inside each other as deeply
+/// as somebody likes.
 fn everything<E>(place: &str, files: bool, list: List<'_, E>, found: &mut Vec<String>) -> Result<(), GlobError<E>> {
-    let Some(entries) = list(place).map_err(GlobError::List)? else { return Ok(()) };
-    found.push(place.to_owned());
-    for entry in entries {
-        let path = join(place, &entry.name);
-        if entry.is_dir {
-            everything(&path, files, list, found)?;
-        } else if files {
-            found.push(path);
+    let mut open: Vec<(String, std::vec::IntoIter<Entry>)> = Vec::new();
+    let mut next = Some(place.to_owned());
+    loop {
+        if let Some(folder) = next.take()
+            && let Some(entries) = list(&folder).map_err(GlobError::List)?
+        {
+            found.push(folder.clone());
+            open.push((folder, entries.into_iter()));
+        }
+        let Some((folder, entries)) = open.last_mut() else { return Ok(()) };
+        match entries.next() {
+            None => drop(open.pop()),
+            Some(entry) if entry.is_dir => next = Some(join(folder, &entry.name)),
+            Some(entry) if files => found.push(join(folder, &entry.name)),
+            Some(_) => {}
         }
     }
-    Ok(())
 }
 
 /// The pattern once for each of its alternatives.
 fn alternatives(pattern: &str) -> Result<Vec<String>, BadPattern> {
+    if pattern.len() > MAX_LENGTH {
+        return Err(BadPattern);
+    }
     let (mut done, mut todo) = (Vec::new(), vec![pattern.to_owned()]);
     while let Some(pattern) = todo.pop() {
         let Some((open, close, commas)) = braces(&pattern)? else {

@@ -1,9 +1,9 @@
 //! Lists of names as Argo CD's settings write them: a name, a glob, or a regular expression between slashes.
 //!
-//! Main function: [`any`]. Expressions are those of the .NET kind that dlclark/regexp2 reads, so they may look ahead
+//! Main functions: [`any`], [`fits`]. Expressions are those of the .NET kind that dlclark/regexp2 reads, so they may look ahead
 //! (`/^((?!kube-).)*$/`); one that would go on for too long matches nothing.
 
-use crate::glob;
+use crate::glob::Glob;
 use fancy_regex::RegexBuilder;
 
 /// Steps back that one expression may take on one text; a name has at most some hundred characters.
@@ -11,18 +11,25 @@ const BACKTRACKS: usize = 100_000;
 
 /// Whether one of the patterns is of this text. A broken pattern is of no text.
 pub fn any(patterns: &[String], text: &str) -> bool {
-    patterns.iter().any(|pattern| matches(pattern, text))
+    patterns.iter().any(|pattern| fits(pattern, text).unwrap_or(false))
 }
 
-/// An expression may match anywhere in the text; a glob means all of it. What is between slashes may be meant as a glob, too.
-fn matches(pattern: &str, text: &str) -> bool {
+/// Whether the pattern is of this text; `None` for one that cannot be read. An expression may match anywhere in the text; a glob
+/// means all of it. What is between slashes may be meant as a glob, too.
+pub fn fits(pattern: &str, text: &str) -> Option<bool> {
     let expression = pattern.strip_prefix('/').and_then(|p| p.strip_suffix('/'));
-    expression.is_some_and(|expression| finds(expression, text)) || glob::matches(pattern, text, &[])
+    let found = expression.map(|expression| finds(expression, text));
+    let glob = Glob::new(pattern, &[]).ok().map(|glob| glob.matches(text));
+    match (found, glob) {
+        (Some(Some(true)), _) | (_, Some(true)) => Some(true),
+        (Some(None), _) | (_, None) => None,
+        _ => Some(false),
+    }
 }
 
-fn finds(expression: &str, text: &str) -> bool {
-    let expression = RegexBuilder::new(expression).backtrack_limit(BACKTRACKS).build();
-    expression.is_ok_and(|expression| expression.is_match(text).unwrap_or(false))
+/// `None`: the expression is broken, or took too long.
+fn finds(expression: &str, text: &str) -> Option<bool> {
+    RegexBuilder::new(expression).backtrack_limit(BACKTRACKS).build().ok()?.is_match(text).ok()
 }
 
 #[cfg(test)]

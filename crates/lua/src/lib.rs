@@ -95,5 +95,10 @@ impl fmt::Display for Returned {
 
 /// Runs a script.
 pub fn run(run: &Run<'_>, limits: &Limits) -> Result<Returned, LuaError> {
+    worker::run(run, limits).0
+}
+
+/// Runs a script; with the steps that it took.
+pub fn run_counted(run: &Run<'_>, limits: &Limits) -> (Result<Returned, LuaError>, u64) {
     worker::run(run, limits)
 }

@@ -56,6 +56,10 @@ impl Meter {
         self.now.get()
     }
 
+    pub fn steps_left(&self) -> u64 {
+        self.steps.get()
+    }
+
     pub fn reached(&self) -> Option<Limit> {
         self.reached.get()
     }

@@ -19,17 +19,22 @@ thread_local! {
     static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
 }
 
-pub(crate) fn run(run: &Run<'_>, limits: &Limits) -> Result<Returned, LuaError> {
+/// With the steps that it took.
+pub(crate) fn run(run: &Run<'_>, limits: &Limits) -> (Result<Returned, LuaError>, u64) {
     WORKER.with_borrow_mut(|slot| {
-        let mut worker = match slot.take() {
-            Some(worker) => worker,
-            None => Worker::new(limits).map_err(|e| LuaError::Script(message(&e)))?,
+        let worker = slot.take().map_or_else(|| Worker::new(limits), Ok);
+        let mut worker = match worker {
+            Ok(worker) => worker,
+            Err(e) => return (Err(LuaError::Script(message(&e))), 0),
         };
         let result = worker.run(run, limits);
+        // Memory or time that ran out cost as much as the steps would have.
+        let left = if matches!(result, Err(LuaError::Limit(_))) { 0 } else { worker.meter.steps_left() };
+        let used = limits.steps.saturating_sub(left);
         if !matches!(result, Err(LuaError::Limit(_))) {
             *slot = Some(worker);
         }
-        result
+        (result, used)
     })
 }
 

@@ -34,6 +34,8 @@ pub enum FileError {
     LinkLoop(String),
     #[error("\"{path}\" has {size} bytes, more than the {limit} that may be read")]
     TooLarge { path: String, size: u64, limit: u64 },
+    #[error("\"{0}\" is a Git LFS pointer, and Git LFS is not supported: its content is not in the repository")]
+    LfsPointer(String),
     #[error("cannot read \"{path}\": {reason}")]
     Unreadable { path: String, reason: String },
 }
@@ -47,6 +49,10 @@ pub trait SourceFiles: Send + Sync {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, FileError>;
     /// The entries of a folder sorted by name, or None when there is no such folder.
     fn list(&self, path: &str) -> Result<Option<Vec<FileEntry>>, FileError>;
+    /// Where a path lies on this machine and where it leads to if it is a link, for messages about files of the user's own.
+    fn link(&self, _path: &str) -> Option<(String, String)> {
+        None
+    }
 }
 
 /// Files in memory: tests, and manifests that a client sent. No links.

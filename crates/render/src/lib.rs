@@ -80,6 +80,9 @@ pub enum RenderError {
     /// The tool's own words, or Argo CD's about what was asked of it.
     #[error("{0}")]
     Source(String),
+    /// A glob of values files, as it is written. Files that it means may come with a later commit.
+    #[error("error resolving helm value files: values file glob {0:?} matched no files")]
+    NoValuesFile(String),
     #[error("{0} not supported yet")]
     Unsupported(String),
     #[error("{what} exceeds the limit of {limit}")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tiphys_gocompat::template;
 use tiphys_render::MemoryFiles;
 use tiphys_render::helm::chart::Chart;
-use tiphys_render::helm::{HelmError, Limits, RenderOptions, Sources, render_chart};
+use tiphys_render::helm::{Deadline, HelmError, Limits, RenderOptions, Sources, render_chart};
 
 /// Numbers that look like chance: prime numbers have to be found among them.
 fn sources() -> Sources {
@@ -86,4 +86,29 @@ fn inclusions_of_themselves_end_as_in_helm() {
     );
     // Go does not take such an expression, and regexMatch swallows that.
     assert!(rendered(r#"a: {{ regexMatch "((a{1,1000}){1,1000}){1,1000}" "a" }}"#).is_ok());
+}
+
+/// Steps are charged alike on every machine; the time is the caller's to tell.
+#[test]
+fn a_render_ends_when_its_time_is_over() {
+    let files = MemoryFiles::new([
+        ("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n"),
+        ("templates/t.yaml", r#"{{ range until 1000 }}{{ $_ := genCA "ca" 1 }}{{ end }}"#),
+    ]);
+    let render = |questions: usize| {
+        let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counted = asked.clone();
+        let passed = move || counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= questions;
+        let deadline = Deadline { limit: std::time::Duration::from_secs(7), hint: "", passed: Arc::new(passed) };
+        let options = RenderOptions { deadline: Some(deadline), ..RenderOptions::new(Arc::new(sources)) };
+        let chart = Chart::from_folder(&files, "", &Limits::default()).expect("a chart").chart;
+        let error = render_chart(chart, &Map::new(), &options, &Limits::default()).expect_err("it takes too long");
+        (error, asked.load(std::sync::atomic::Ordering::Relaxed))
+    };
+    let (error, asked) = render(3);
+    assert!(
+        matches!(&error, HelmError::Limit(text) if text.contains("a/templates/t.yaml:1:") && text.contains("rendering takes more than 7 seconds")),
+        "{error}"
+    );
+    assert_eq!(asked, 4, "it ends with the first answer that says so");
 }

@@ -75,7 +75,7 @@ fn charts_are_rendered_as_helm_does_when_argo_cd_calls_it() {
             None => {
                 let said = case["fails"].as_str().expect("an error").strip_prefix("Error: ").expect("Helm says so");
                 // Helm names files as it was given them, we from the root of the repository.
-                let want = format!("failed to execute helm template command: {}", said.replace("open ", "open app/"));
+                let want = format!("failed to execute helm template command: Error: {}", said.replace("open ", "open app/"));
                 assert_eq!(made.expect_err(name).to_string(), want, "{name}");
             }
         }
@@ -111,7 +111,7 @@ fn what_cannot_be_rendered_is_named() {
     };
     let depending =
         "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n- {name: db, version: 1.x.x, repository: https://example.com}\n";
-    let command = "failed to execute helm template command:";
+    let command = "failed to execute helm template command: Error:";
     let helm = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
     for (files, options, want) in [
         (

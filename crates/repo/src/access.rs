@@ -27,6 +27,8 @@ pub struct RepoAccess {
     pub insecure_ignore_host_key: bool,
     /// Proxy URL for https and http; empty means none.
     pub proxy: String,
+    /// On whose behalf: contacts are shared fairly between projects. It proves nothing.
+    pub project: String,
 }
 
 impl RepoAccess {
@@ -73,6 +75,7 @@ impl From<&Repository> for RepoAccess {
             insecure: repo.insecure,
             insecure_ignore_host_key: repo.insecure_ignore_host_key,
             proxy: repo.proxy.clone(),
+            project: String::new(),
         }
     }
 }

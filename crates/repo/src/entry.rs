@@ -2,16 +2,17 @@
 
 use crate::{
     RepoAccess, RepoError, RepoOptions,
-    git::{self, CommitId, Remote, Store},
+    git::{self, CommitId, GitLimits, Remote, Store},
     repos::{Since, blocking},
     revision::Reference,
+    shares::Shares,
     url::Location,
 };
 use std::{
     collections::HashMap,
     path::PathBuf,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, Weak,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::{Duration, Instant},
@@ -20,6 +21,9 @@ use tokio::sync::Semaphore;
 
 /// Contacts with a remote repository at a time, late ones included.
 const MAX_CONTACTS: usize = 4;
+
+/// How long a commit that is too large is refused without being fetched again.
+const REFUSED_TTL: Duration = Duration::from_secs(60);
 
 /// How long a failed look-up answers who asks [`Since::Recently`].
 const ERROR_TTL: Duration = Duration::from_secs(3);
@@ -33,12 +37,15 @@ pub(crate) struct Copy {
     store: Mutex<Option<Store>>,
     /// Held while fetching.
     fetching: tokio::sync::Mutex<()>,
+    /// What was refused last because of its size: to find that out again costs as much as it did the first time.
+    refused: Mutex<Option<(String, Instant, RepoError)>>,
 }
 
 /// The copies under the cache folder.
 pub(crate) struct Copies {
     dir: PathBuf,
-    copies: Mutex<HashMap<Location, Arc<Copy>>>,
+    /// As long as somebody uses them: whoever may name repositories must not fill the memory.
+    copies: Mutex<HashMap<Location, Weak<Copy>>>,
 }
 
 impl Copies {
@@ -54,7 +61,15 @@ impl Copies {
             })
         };
         match self.copies.lock() {
-            Ok(mut copies) => Arc::clone(copies.entry(location.clone()).or_insert_with(new)),
+            Ok(mut copies) => {
+                if let Some(known) = copies.get(location).and_then(Weak::upgrade) {
+                    return known;
+                }
+                copies.retain(|_, copy| copy.strong_count() > 0);
+                let made = new();
+                copies.insert(location.clone(), Arc::downgrade(&made));
+                made
+            }
             Err(_) => new(),
         }
     }
@@ -66,7 +81,7 @@ const MAX_PACKS: usize = 48;
 impl Copy {
     fn new(base: PathBuf, generation: Option<u32>) -> Self {
         let generation = generation.map(AtomicU32::new);
-        Self { base, generation, store: Mutex::new(None), fetching: tokio::sync::Mutex::new(()) }
+        Self { base, generation, store: Mutex::new(None), fetching: tokio::sync::Mutex::new(()), refused: Mutex::default() }
     }
 
     /// Goes on with the newest generation that is there and removes the others.
@@ -99,12 +114,13 @@ impl Copy {
         }
     }
 
-    /// Begins a new generation when the current one has many packs. The one before the current is removed: whoever still reads the
+    /// Begins a new generation when the current one has many packs, or more than `bytes` in them. The one before the current is removed: whoever still reads the
     /// current one finds its files.
-    fn rotate(&self) {
+    fn rotate(&self, bytes: u64) {
         let Some(generation) = &self.generation else { return };
-        let packs = std::fs::read_dir(self.path().join("objects/pack")).map(|dir| dir.filter_map(Result::ok).count()).unwrap_or(0);
-        if packs / 2 < MAX_PACKS {
+        let dir = std::fs::read_dir(self.path().join("objects/pack"));
+        let sizes: Vec<u64> = dir.into_iter().flatten().filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).collect();
+        if sizes.len() / 2 < MAX_PACKS && sizes.iter().sum::<u64>() <= bytes {
             return;
         }
         let current = generation.fetch_add(1, Ordering::Relaxed);
@@ -119,6 +135,12 @@ impl Copy {
         }
     }
 
+    /// The refusal of a commit, as long as it is young.
+    fn refusal(&self, sha: &str) -> Option<RepoError> {
+        let refused = self.refused.lock().ok()?;
+        refused.as_ref().filter(|(of, at, _)| of == sha && at.elapsed() < REFUSED_TTL).map(|(_, _, e)| e.clone())
+    }
+
     fn opened(&self) -> Option<Store> {
         self.store.lock().ok().and_then(|s| s.clone())
     }
@@ -131,9 +153,28 @@ impl Copy {
 }
 
 /// The outcome of the last look-up of refs, with the time it started.
-struct Looked {
+pub(crate) struct Looked {
     started: Instant,
     outcome: Result<Arc<Vec<Reference>>, RepoError>,
+}
+
+/// The outcomes for all repositories, by their fingerprints. Together they may take only so much memory.
+pub(crate) type LookUps = moka::sync::Cache<[u8; 32], Arc<Looked>>;
+
+/// Bytes of refs to remember (estimated).
+const REFS_BYTES: u64 = 128 << 20;
+
+pub(crate) fn no_look_ups() -> LookUps {
+    let of = |r: &Reference| size_of::<Reference>() + r.name.len() + r.sha.len() + r.target.as_ref().map_or(0, String::len);
+    let bytes = move |looked: &Looked| 500 + looked.outcome.as_ref().map_or(0, |refs| refs.iter().map(of).sum::<usize>());
+    let weigher = move |_: &[u8; 32], looked: &Arc<Looked>| u32::try_from(bytes(looked)).unwrap_or(u32::MAX);
+    moka::sync::Cache::builder().weigher(weigher).max_capacity(REFS_BYTES).build()
+}
+
+/// What all repositories share.
+pub(crate) struct Common {
+    pub shares: Shares,
+    pub look_ups: LookUps,
 }
 
 /// What a revision was found to be, with the time when that was looked up.
@@ -150,24 +191,39 @@ pub(crate) struct Entry {
     refs_ttl: Duration,
     timeout: Duration,
     ssh_program: String,
+    limits: GitLimits,
+    common: Arc<Common>,
+    /// Among the look-ups.
+    key: [u8; 32],
     /// Contacts that run. A late one goes on in its thread until the other side gives up; there are never many of them.
     contacts: Arc<Semaphore>,
-    refs: tokio::sync::Mutex<Option<Looked>>,
+    /// Held while refs are looked up.
+    looking: tokio::sync::Mutex<()>,
     named: Mutex<Option<Named>>,
     /// These credentials have been accepted by the remote: what others fetched may be shown.
     proved: AtomicBool,
 }
 
 impl Entry {
-    pub fn new(location: Location, access: RepoAccess, copy: Arc<Copy>, options: &RepoOptions) -> Self {
+    pub fn new(
+        location: Location,
+        access: RepoAccess,
+        copy: Arc<Copy>,
+        options: &RepoOptions,
+        common: &Arc<Common>,
+        key: [u8; 32],
+    ) -> Self {
         let local = matches!(location, Location::Local(_));
         Self {
             refs_ttl: if local { Duration::ZERO } else { options.refs_ttl },
             timeout: options.timeout,
             ssh_program: options.ssh_program.clone(),
+            limits: options.limits,
+            common: Arc::clone(common),
+            key,
             contacts: Arc::new(Semaphore::new(MAX_CONTACTS)),
             proved: AtomicBool::new(local),
-            refs: tokio::sync::Mutex::new(None),
+            looking: tokio::sync::Mutex::new(()),
             named: Mutex::default(),
             location,
             access,
@@ -183,8 +239,8 @@ impl Entry {
     /// that come together cost two look-ups at most.
     pub async fn refs(self: &Arc<Self>, since: Since) -> Result<Arc<Vec<Reference>>, RepoError> {
         let now = Instant::now();
-        let mut last = self.refs.lock().await;
-        if let Some(looked) = last.as_ref() {
+        let _one = self.looking.lock().await;
+        if let Some(looked) = self.common.look_ups.get(&self.key) {
             let is_good = match (since, &looked.outcome) {
                 (Since::Recently, Ok(_)) => looked.started.elapsed() < self.refs_ttl,
                 (Since::Recently, Err(_)) => looked.started.elapsed() < ERROR_TTL.min(self.refs_ttl),
@@ -198,7 +254,7 @@ impl Entry {
         }
         let started = Instant::now();
         let outcome = self.look_up().await.map(Arc::new);
-        *last = Some(Looked { started, outcome: outcome.clone() });
+        self.common.look_ups.insert(self.key, Arc::new(Looked { started, outcome: outcome.clone() }));
         outcome
     }
 
@@ -218,38 +274,54 @@ impl Entry {
 
     async fn look_up(self: &Arc<Self>) -> Result<Vec<Reference>, RepoError> {
         let entry = Arc::clone(self);
-        let refs = self.in_time(move |_| match &entry.location {
-            Location::Local(_) => entry.open()?.references(),
-            _ => entry.remote().list_refs(&entry.copy.path()),
-        });
-        let refs = refs.await?;
+        let refs = match &self.location {
+            Location::Local(_) => blocking(move || entry.open()?.references()).await?,
+            _ => self.in_time(move |stop| entry.remote().list_refs(&entry.copy.path(), stop)).await?,
+        };
         self.proved.store(true, Ordering::Relaxed);
         Ok(refs)
     }
 
     fn remote(&self) -> Remote<'_> {
-        Remote { location: &self.location, access: &self.access, timeout: self.timeout, ssh_program: &self.ssh_program }
+        Remote {
+            location: &self.location,
+            access: &self.access,
+            timeout: self.timeout,
+            ssh_program: &self.ssh_program,
+            limits: self.limits,
+        }
     }
 
     /// Runs blocking work on the remote, at most as long as allowed. Work that is late is told to stop.
     async fn in_time<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&AtomicBool) -> Result<T, RepoError> + Send + 'static,
+        work: impl FnOnce(&Arc<AtomicBool>) -> Result<T, RepoError> + Send + 'static,
     ) -> Result<T, RepoError> {
-        let stop = Arc::new(AtomicBool::new(false));
+        let (stop, begun) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
         let (told, contacts) = (Arc::clone(&stop), Arc::clone(&self.contacts));
-        let contact = async move {
-            let permit = contacts.acquire_owned().await.map_err(|e| RepoError::Internal(e.to_string()))?;
-            blocking(move || {
-                let _until_done = permit;
+        let contact = async {
+            let closed = |e: tokio::sync::AcquireError| RepoError::Internal(e.to_string());
+            let permit = contacts.acquire_owned().await.map_err(closed)?;
+            let share = Arc::new(self.common.shares.contact(self.location.host(), &self.access.project).await.map_err(closed)?);
+            let held = Arc::clone(&share);
+            begun.store(true, Ordering::Relaxed);
+            let mut done = std::pin::pin!(blocking(move || {
+                let _until_done = (permit, held);
                 work(&told)
-            })
-            .await
+            }));
+            tokio::select! {
+                outcome = &mut done => return outcome,
+                () = share.slow_down() => {}
+            }
+            done.await
         };
         match tokio::time::timeout(self.timeout, contact).await {
             Ok(outcome) => outcome,
             Err(_) => {
                 stop.store(true, Ordering::Relaxed);
+                if !begun.load(Ordering::Relaxed) {
+                    return Err(RepoError::Busy { url: self.location.shown(), seconds: self.timeout.as_secs() });
+                }
                 Err(RepoError::Timeout { url: self.location.shown(), seconds: self.timeout.as_secs() })
             }
         }
@@ -262,7 +334,7 @@ impl Entry {
         {
             return Ok(store);
         }
-        let store = Store::open(&self.copy.path(), &self.location.shown())?;
+        let store = Store::open(&self.copy.path(), &self.location.shown(), self.limits)?;
         self.copy.keep(&store);
         Ok(store)
     }
@@ -280,7 +352,16 @@ impl Entry {
             if let Some(found) = self.find(sha).await? {
                 return Ok(found);
             }
-            self.fetch(sha).await?;
+            if let Some(refusal) = self.copy.refusal(sha) {
+                return Err(refusal);
+            }
+            let fetched = self.fetch(sha).await;
+            if let Err(e @ RepoError::OverLimit { .. }) = &fetched
+                && let Ok(mut refused) = self.copy.refused.lock()
+            {
+                *refused = Some((sha.to_owned(), Instant::now(), e.clone()));
+            }
+            fetched?;
             self.copy.forget();
             return self.found(sha).await;
         }
@@ -320,7 +401,8 @@ impl Entry {
         let refs = self.refs(Since::Recently).await.unwrap_or_default();
         let (entry, sha) = (Arc::clone(self), sha.to_owned());
         self.in_time(move |stop| {
-            entry.copy.rotate();
+            // So much that what was fetched last fits beside what is fetched now.
+            entry.copy.rotate(entry.limits.pack_bytes.saturating_mul(2));
             entry.remote().fetch(&entry.copy.path(), &sha, &refs, stop)
         })
         .await

@@ -23,6 +23,11 @@ pub enum RepoError {
     Unreachable { url: String, reason: String },
     #[error("repository {url} did not answer within {seconds} s")]
     Timeout { url: String, seconds: u64 },
+    /// Its own share of contacts is taken up by others that are slow.
+    #[error(
+        "repository {url} was not contacted within {seconds} s: too many other requests to its host or of its project are still waiting"
+    )]
+    Busy { url: String, seconds: u64 },
     #[error("authentication required: repository {url} refused the credentials{hint}")]
     AuthFailed { url: String, hint: &'static str },
     #[error("repository not found: {url}")]
@@ -33,6 +38,9 @@ pub enum RepoError {
     CommitMissing { url: String, sha: String },
     #[error("repository {url} is broken: {reason}")]
     Corrupt { url: String, reason: String },
+    /// It is larger than it may be; nothing of it is kept.
+    #[error("repository {url} is refused: it has {excess}")]
+    OverLimit { url: String, excess: String },
     #[error("{0}")]
     Render(#[from] RenderError),
     /// What a repo-server answered, or that it did not.
@@ -47,10 +55,16 @@ pub enum RepoError {
 impl RepoError {
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::RevisionNotFound { .. } | Self::CommitMissing { .. } | Self::Render(_) | Self::Unsupported(_) => ErrorKind::User,
+            Self::RevisionNotFound { .. }
+            | Self::CommitMissing { .. }
+            | Self::Render(_)
+            | Self::Unsupported(_)
+            | Self::OverLimit { .. } => ErrorKind::User,
             Self::BadUrl { .. } | Self::AuthFailed { .. } | Self::NotFound { .. } => ErrorKind::Config,
             Self::RepoServer { retryable: false, .. } => ErrorKind::User,
-            Self::RepoServer { .. } | Self::Unreachable { .. } | Self::Timeout { .. } | Self::Corrupt { .. } => ErrorKind::Upstream,
+            Self::RepoServer { .. } | Self::Unreachable { .. } | Self::Timeout { .. } | Self::Busy { .. } | Self::Corrupt { .. } => {
+                ErrorKind::Upstream
+            }
             Self::Internal(_) => ErrorKind::Internal,
         }
     }

@@ -13,11 +13,13 @@ pub mod repo_server;
 mod repos;
 mod revision;
 mod secret;
+mod shares;
 mod traced;
 mod url;
 
 pub use access::RepoAccess;
 pub use error::{ErrorKind, RepoError};
+pub use git::{GitLimit, GitLimits};
 pub use manifests::{ManifestRequest, Manifests, RefSource, check_source};
 pub use repo_server::{RepoServer, RepoServerOptions};
 pub use repos::{Refs, RepoOptions, Repos, Resolved, Since};

@@ -13,6 +13,7 @@ use std::{
     collections::BTreeMap,
     hash::{Hash, Hasher},
     sync::Arc,
+    time::{Duration, Instant},
 };
 use tiphys_api::source::ApplicationSource;
 use tiphys_apimachinery::Kept;
@@ -20,7 +21,7 @@ use tiphys_gocompat::sprig;
 use tiphys_render::{
     AppFacts, Budget, Charts, Details, ManifestError, Prepared, RenderError, RenderParams, Rendered, SourceFiles, SourceSet, Surroundings,
     Tool, app_folder, details,
-    helm::{HelmError, Limits, ParsedChart, chart::Chart},
+    helm::{Deadline, HelmError, Limits, ParsedChart, chart::Chart},
     prepare, render,
 };
 
@@ -145,7 +146,7 @@ impl Renderer {
         commit: &Commit,
         refs: &BTreeMap<String, Commit>,
         request: &ManifestRequest,
-        budget: &Budget,
+        (budget, limit): (&Budget, Duration),
     ) -> Result<Manifests, RepoError> {
         let (store, id) = commit;
         if request.several && request.source.path.is_empty() {
@@ -157,7 +158,7 @@ impl Renderer {
         let files = files(commit, refs, &folder);
         let sources = sources(&files, request);
         let prepared = prepare(&sources, &request.params(id.commit.to_string()))?;
-        let charts = ReadyCharts { renderer: self, store, root: id.tree, own: &files.own, fresh: request.no_cache };
+        let charts = ReadyCharts { renderer: self, store, root: id.tree, own: &files.own, fresh: request.no_cache, limit };
         let own = files.own.look(&folder);
         let key = key(own, &prepared, budget);
         let (key, found) = self.manifests.get(key, &files, request.no_cache, || {
@@ -208,6 +209,7 @@ struct ReadyCharts<'a> {
     root: gix::ObjectId,
     own: &'a GitFiles,
     fresh: bool,
+    limit: Duration,
 }
 
 impl Charts for ReadyCharts<'_> {
@@ -226,6 +228,15 @@ impl Charts for ReadyCharts<'_> {
             random: Box::new(|bytes| rand::rng().fill_bytes(bytes)),
             now: jiff::Timestamp::now(),
             zone: || jiff::tz::TimeZone::UTC,
+        })
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        let (begun, limit) = (Instant::now(), self.limit);
+        Some(Deadline {
+            limit,
+            hint: " (raise the limit with --render-timeout-seconds)",
+            passed: Arc::new(move || begun.elapsed() > limit),
         })
     }
 }

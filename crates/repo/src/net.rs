@@ -56,7 +56,11 @@ pub fn endpoint(server: &str, plaintext: bool) -> Result<Endpoint, String> {
 
 /// TCP, and TLS above it.
 pub async fn handshake(server: &str, tls: &Tls, protocol: &str) -> io::Result<TlsStream<TcpStream>> {
-    let stream = tcp(server).await?;
+    secure(tcp(server).await?, server, tls, protocol).await
+}
+
+/// TLS above a stream that leads to the server, as one through a proxy does.
+pub async fn secure(stream: TcpStream, server: &str, tls: &Tls, protocol: &str) -> io::Result<TlsStream<TcpStream>> {
     let name = ServerName::try_from(host(server).to_owned()).map_err(|e| invalid(format!("{server} is not the name of a server: {e}")))?;
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "tls: handshake timed out");
     let connector = TlsConnector::from(Arc::new(tls.config(protocol)?));

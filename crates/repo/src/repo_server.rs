@@ -6,6 +6,7 @@ use crate::{
     Manifests, RepoError,
     manifests::{hex, weight},
     net::{self, Tls},
+    repos::blocking,
 };
 use http::{Uri, uri::PathAndQuery};
 use hyper_util::rt::TokioIo;
@@ -88,24 +89,29 @@ impl RepoServer {
     /// Renders a source. The objects bear the Application's marks already.
     pub async fn manifests(&self, request: &ManifestRequest) -> Result<Arc<Manifests>, RepoError> {
         let answer: ManifestResponse = self.call("/repository.RepoServerService/GenerateManifest", request).await?;
-        let key = key(&answer);
-        let objects = match self.known.get(&key) {
-            Some(objects) => objects,
-            None => {
-                let objects = objects(&answer.manifests)?;
-                self.known.insert(key, objects.clone());
-                objects
-            }
+        let known = self.known.clone();
+        // It may be a hundred megabytes.
+        let read = move || {
+            let key = key(&answer);
+            let objects = match known.get(&key) {
+                Some(objects) => objects,
+                None => {
+                    let objects = objects(&answer.manifests)?;
+                    known.insert(key, objects.clone());
+                    objects
+                }
+            };
+            Ok(Arc::new(Manifests {
+                revision: answer.revision,
+                objects,
+                errors: Arc::default(),
+                warnings: Arc::default(),
+                source_type: answer.source_type,
+                digest: hex(&key),
+                basis: None,
+            }))
         };
-        Ok(Arc::new(Manifests {
-            revision: answer.revision,
-            objects,
-            errors: Arc::default(),
-            warnings: Arc::default(),
-            source_type: answer.source_type,
-            digest: hex(&key),
-            basis: None,
-        }))
+        blocking(read).await
     }
 
     pub async fn resolve(&self, request: &ResolveRevisionRequest) -> Result<ResolveRevisionResponse, RepoError> {

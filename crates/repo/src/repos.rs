@@ -2,10 +2,11 @@
 
 use crate::{
     RepoAccess, RepoError,
-    entry::{Copies, Entry},
-    git::{self, CommitId, Store},
+    entry::{Common, Copies, Entry, no_look_ups},
+    git::{self, CommitId, GitLimits, Store},
     manifests::{Commit, ManifestRequest, Manifests, Renderer},
     revision::{self, Reference},
+    shares::Shares,
     url::locate,
 };
 use std::{
@@ -16,7 +17,6 @@ use std::{
 };
 use tiphys_api::repository::RevisionMetadata;
 use tiphys_render::{Budget, Details};
-use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
 /// A revision that was looked up.
@@ -62,8 +62,12 @@ pub struct RepoOptions {
     pub timeout: Duration,
     /// What one render may cost.
     pub budget: Budget,
+    /// Longest time that the templates of one render may take.
+    pub render_timeout: Duration,
     /// Bytes of rendered manifests to remember (estimated).
     pub manifest_bytes: u64,
+    /// What a repository may have.
+    pub limits: GitLimits,
     /// The program for ssh URLs, looked for in PATH.
     pub ssh_program: String,
     /// Renders at a time; 0 means twice the number of processors.
@@ -77,7 +81,9 @@ impl Default for RepoOptions {
             refs_ttl: Duration::from_secs(20),
             timeout: Duration::from_secs(90),
             budget: Budget::default(),
+            render_timeout: Duration::from_secs(60),
             manifest_bytes: 256 << 20,
+            limits: GitLimits::default(),
             ssh_program: "ssh".to_owned(),
             parallelism: 0,
         }
@@ -98,7 +104,7 @@ struct Inner {
     copies: Copies,
     entries: Mutex<HashMap<[u8; 32], Arc<Entry>>>,
     renderer: Renderer,
-    renders: Semaphore,
+    common: Arc<Common>,
 }
 
 impl std::fmt::Debug for Repos {
@@ -128,7 +134,7 @@ impl Repos {
                 copies: Copies::new(cache_dir.into()),
                 entries: Mutex::default(),
                 renderer: Renderer::new(options.manifest_bytes),
-                renders: Semaphore::new(renders),
+                common: Arc::new(Common { shares: Shares::new(renders), look_ups: no_look_ups() }),
                 options,
             }),
         }
@@ -142,7 +148,7 @@ impl Repos {
         }
         let (location, access) = locate(access, self.inner.options.allow_local)?;
         let copy = self.inner.copies.of(&location);
-        let entry = Arc::new(Entry::new(location, access, copy, &self.inner.options));
+        let entry = Arc::new(Entry::new(location, access, copy, &self.inner.options, &self.inner.common, key));
         if entries.len() >= MAX_ENTRIES {
             // Credentials that change often must not fill the memory. What is lost is looked up again.
             entries.clear();
@@ -184,7 +190,7 @@ impl Repos {
     pub async fn manifests(&self, request: ManifestRequest) -> Result<Arc<Manifests>, RepoError> {
         let span = tracing::trace_span!("GenerateManifest", revision = request.sha, path = request.source.path);
         let render = self.render(request, |inner, commit, refs, request| {
-            inner.renderer.manifests(commit, refs, request, &inner.options.budget).map(Arc::new)
+            inner.renderer.manifests(commit, refs, request, (&inner.options.budget, inner.options.render_timeout)).map(Arc::new)
         });
         render.instrument(span).await
     }
@@ -207,11 +213,14 @@ impl Repos {
             let entry = self.entry(&source.access)?;
             refs.insert(name.clone(), self.commit(&entry, &source.sha).await?);
         }
-        let permit = self.inner.renders.acquire().await.map_err(|e| RepoError::Internal(e.to_string()))?;
+        let permit = self.inner.common.shares.render(&request.project).await.map_err(|e| RepoError::Internal(e.to_string()))?;
         let inner = Arc::clone(&self.inner);
-        let outcome = blocking(move || work(&inner, &commit, &refs, &request)).await;
-        drop(permit);
-        outcome
+        blocking(move || {
+            // Whoever stops waiting does not end the work.
+            let _until_done = permit;
+            work(&inner, &commit, &refs, &request)
+        })
+        .await
     }
 
     /// Whether the repository answers and the credentials are right.
@@ -240,6 +249,20 @@ impl Repos {
         blocking(move || store.metadata(id.commit, tags)).await
     }
 
+    /// Whether `is_meant` holds for a file that differs between two commits.
+    pub async fn any_changed(
+        &self,
+        access: &RepoAccess,
+        from: &str,
+        to: &str,
+        is_meant: impl Fn(&str) -> bool + Send + 'static,
+    ) -> Result<bool, RepoError> {
+        let entry = self.entry(access)?;
+        let (_, from) = self.commit(&entry, from).await?;
+        let (store, to) = self.commit(&entry, to).await?;
+        blocking(move || git::any_changed(&store, from.tree, to.tree, &is_meant)).await
+    }
+
     /// The commit, fetched when it is not here yet.
     async fn commit(&self, entry: &Arc<Entry>, sha: &str) -> Result<(Store, CommitId), RepoError> {
         if !revision::is_abbreviated_sha(sha) {
@@ -257,7 +280,7 @@ impl Repos {
 
     /// Adds a commit to a branch of a local repository; `None` removes a file. Blocks. Returns the commit.
     pub fn commit_files(repository: &Path, branch: &str, changes: &[(&str, Option<&str>)], message: &str) -> Result<String, RepoError> {
-        let store = Store::open(repository, &repository.display().to_string())?;
+        let store = Store::open(repository, &repository.display().to_string(), GitLimits::default())?;
         let changes: Vec<(&str, Option<&[u8]>)> = changes.iter().map(|(path, text)| (*path, text.map(str::as_bytes))).collect();
         git::commit_files(&store, branch, &changes, message, now())
     }

@@ -22,22 +22,21 @@ pub(crate) fn is_abbreviated_sha(revision: &str) -> bool {
     revision.len() >= 7 && revision.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// The name people write: `main` for refs/heads/main, `v1` for refs/tags/v1, `pull/1/head` for refs/pull/1/head.
-fn short(name: &str) -> &str {
-    let cut = |prefix: &str| name.strip_prefix(prefix);
-    let remote = || cut("refs/remotes/").map(|r| r.strip_suffix("/HEAD").unwrap_or(r));
-    remote().or_else(|| cut("refs/heads/")).or_else(|| cut("refs/tags/")).or_else(|| cut("refs/")).unwrap_or(name)
+/// The full names that a revision may stand for, in git's own order (gitrevisions(7)). `HEAD` is what the repository says it is, and a
+/// full name only itself: a branch that is called so does not take its place.
+pub(crate) fn candidates(revision: &str) -> Vec<String> {
+    if revision == "HEAD" || revision.starts_with("refs/") {
+        return vec![revision.to_owned()];
+    }
+    let in_order = ["refs/", "refs/tags/", "refs/heads/", "refs/remotes/"].map(|prefix| format!("{prefix}{revision}"));
+    in_order.into_iter().chain([format!("refs/remotes/{revision}/HEAD")]).collect()
 }
 
-/// The SHA of a revision: HEAD (or empty), a branch, a tag, a full ref name, else something that looks like a SHA as it is.
-/// A tag wins over a branch of the same name, as in git.
+/// The SHA of a revision: HEAD (or empty), a tag, a branch, a full ref name, else something that looks like a SHA as it is.
 pub(crate) fn resolve(refs: &[Reference], revision: &str) -> Result<String, RepoError> {
     let revision = if revision.is_empty() { "HEAD" } else { revision };
-    let named = |prefix: &str| {
-        let mut matching = refs.iter().filter(|r| r.name.starts_with(prefix));
-        matching.find(|r| if revision.starts_with("refs/") { r.name == revision } else { short(&r.name) == revision })
-    };
-    if let Some(found) = named("refs/tags/").or_else(|| named("refs/heads/")).or_else(|| named("")) {
+    let found = candidates(revision).iter().find_map(|name| refs.iter().find(|r| r.name == *name));
+    if let Some(found) = found {
         return Ok(found.sha.clone());
     }
     if is_abbreviated_sha(revision) {
@@ -61,6 +60,15 @@ mod tests {
             reference("refs/heads/abcdef1", "4"),
             reference("refs/tags/v1", "5"),
             reference("refs/pull/7/head", "6"),
+            // Names that look like others.
+            reference("refs/heads/HEAD", "7"),
+            reference("refs/tags/HEAD", "7"),
+            reference("refs/heads/refs/heads/main", "7"),
+            reference("refs/heads/tags/v1", "7"),
+            reference("refs/tags/heads/main", "7"),
+            reference("refs/heads/team/x", "8"),
+            reference("refs/heads/refs/heads/only", "9"),
+            reference("refs/remotes/origin/HEAD", "a"),
         ];
         let cases = [
             ("", Some("1")),
@@ -73,7 +81,14 @@ mod tests {
             ("abcdef1", Some("4")),
             ("pull/7/head", Some("6")),
             ("refs/pull/7/head", Some("6")),
-            ("heads/main", None),
+            ("heads/main", Some("1")),
+            ("tags/v1", Some("5")),
+            ("refs/heads/main", Some("1")),
+            ("refs/heads/HEAD", Some("7")),
+            ("refs/heads/team/x", Some("8")),
+            ("team/x", Some("8")),
+            ("refs/heads/only", None),
+            ("origin", Some("a")),
             ("x", None),
             ("refs/heads/nope", None),
             ("abcdef", None),
@@ -83,6 +98,8 @@ mod tests {
             assert_eq!(got, want.map(|d| d.repeat(40)), "{revision}");
         }
         assert_eq!(resolve(&refs, "deadbee").ok().as_deref(), Some("deadbee"));
+        let without_head: Vec<_> = refs.iter().filter(|r| r.name != "HEAD").cloned().collect();
+        assert!(resolve(&without_head, "HEAD").is_err() && resolve(&without_head, "").is_err(), "a branch is not the remote's HEAD");
         let error = resolve(&refs, "nope").expect_err("missing").to_string();
         assert_eq!(error, "unable to resolve 'nope' to a commit SHA");
     }

@@ -12,6 +12,14 @@ pub(crate) type Key = [u8; 32];
 /// A path in a source; `None` is the Application's own.
 type Place = (Option<String>, String);
 
+/// Bytes of places to remember (estimated).
+const PLACES_BYTES: u64 = 32 << 20;
+
+fn weight_of(places: &[Place]) -> u32 {
+    let one = |(source, path): &Place| 64 + path.len() + source.as_ref().map_or(0, String::len);
+    u32::try_from(100 + places.iter().map(one).sum::<usize>()).unwrap_or(u32::MAX)
+}
+
 /// The files of a source and of those it refers to.
 pub(crate) struct Files {
     pub own: GitFiles,
@@ -43,7 +51,8 @@ impl<T: Send + Sync + 'static> Traced<T> {
     /// `weight` says roughly how many bytes a result takes.
     pub fn new(bytes: u64, weight: fn(&T) -> u32) -> Self {
         let results = moka::sync::Cache::builder().weigher(move |_, v: &Arc<T>| weight(v)).max_capacity(bytes).build();
-        Self { places: moka::sync::Cache::new(100_000), results }
+        let places = moka::sync::Cache::builder().weigher(|_, v: &Arc<Vec<Place>>| weight_of(v)).max_capacity(PLACES_BYTES).build();
+        Self { places, results }
     }
 
     /// The result for a key, which stands for everything but the files outside of the folder. The key that comes back stands for these, too.

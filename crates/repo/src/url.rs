@@ -3,6 +3,10 @@
 use crate::{RepoAccess, RepoError, Secret};
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
+use tiphys_api::{
+    access::shown_url,
+    repo_url::{Form, RepoUrl},
+};
 
 /// A URL that was checked. No variant holds a credential.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +28,21 @@ impl Location {
         }
     }
 
+    /// What answers for it: a server and its port. Empty for a local one.
+    pub fn host(&self) -> &str {
+        match self {
+            Self::Local(_) => "",
+            Self::Http { origin, .. } => origin,
+            Self::Ssh { url } => {
+                let rest = url.strip_prefix("ssh://").unwrap_or(url);
+                let authority = rest.split('/').next().unwrap_or(rest);
+                let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+                // In the form of scp a path follows the colon.
+                if url.starts_with("ssh://") { host } else { host.split(':').next().unwrap_or(host) }
+            }
+        }
+    }
+
     /// The folder name of the cached copy: the same for URLs that mean the same repository.
     pub fn cache_name(&self) -> String {
         let text = self.shown();
@@ -33,76 +52,39 @@ impl Location {
 }
 
 fn refuse(url: &str, reason: &str) -> RepoError {
-    RepoError::BadUrl { url: shown(url), reason: reason.to_owned() }
-}
-
-/// A URL for messages: no userinfo, no control characters, not endless.
-pub(crate) fn shown(url: &str) -> String {
-    let url: String = url.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).take(300).collect();
-    match url.split_once("://") {
-        Some((scheme, rest)) => {
-            let (authority, path) = rest.find(['/', '?', '#']).map_or((rest, ""), |i| rest.split_at(i));
-            let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-            format!("{scheme}://{host}{path}")
-        }
-        None => url,
-    }
+    RepoError::BadUrl { url: shown_url(url), reason: reason.to_owned() }
 }
 
 /// Checks the URL of `access`. Userinfo of an https URL moves into the credentials that are returned.
 pub(crate) fn locate(access: &RepoAccess, allow_local: bool) -> Result<(Location, RepoAccess), RepoError> {
     let mut access = access.clone();
-    let url = access.url.trim().to_owned();
-    if url.is_empty() {
-        return Err(refuse(&url, "it is empty"));
-    }
-    if url.len() > 4096 {
-        return Err(refuse(&url, "it is longer than 4096 bytes"));
-    }
-    if url.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\u{FFFD}') {
-        return Err(refuse(&url, "it has a blank, a line break or a control character"));
-    }
+    let url = access.url.trim_matches(' ').to_owned();
     if url.starts_with('-') {
         return Err(refuse(&url, "it starts with a dash"));
     }
-    let lower = url.to_ascii_lowercase();
-    let location = if lower.starts_with("https://") || lower.starts_with("http://") {
-        http(&url, &mut access)?
-    } else if lower.starts_with("ssh://") {
-        ssh_url(&url)?
-    } else if lower.starts_with("file://") || url.starts_with('/') {
-        local(&url, allow_local)?
-    } else if lower.starts_with("oci://") {
-        return Err(RepoError::Unsupported(format!("{}: OCI repositories are not supported yet", shown(&url))));
-    } else if url.contains("://") || url.contains("::") {
+    if url.contains("::") && !url.contains("://") {
         return Err(refuse(&url, "only https, http, ssh and file URLs are allowed"));
-    } else {
-        scp(&url)?
+    }
+    let parsed = RepoUrl::parse(&url).map_err(|fault| refuse(&url, &fault.to_string()))?;
+    let location = match parsed.form {
+        Form::Https | Form::Http => http(&parsed, &mut access),
+        Form::Ssh | Form::Scp => ssh(&url, &parsed)?,
+        Form::File if !allow_local => return Err(refuse(&url, "repositories of the local file system are not allowed here")),
+        Form::File => Location::Local(PathBuf::from(parsed.path)),
+        Form::Oci => return Err(RepoError::Unsupported(format!("{}: OCI repositories are not supported yet", shown_url(&url)))),
+        Form::Other => return Err(refuse(&url, "only https, http, ssh and file URLs are allowed")),
+        Form::Bare => return Err(refuse(&url, "it is neither a URL nor user@host:path nor an absolute path")),
     };
     Ok((location, access))
 }
 
-fn http(url: &str, access: &mut RepoAccess) -> Result<Location, RepoError> {
-    let (scheme, rest) = url.split_once("://").ok_or_else(|| refuse(url, "it has no scheme"))?;
-    let (authority, path) = rest.find(['/', '?', '#']).map_or((rest, ""), |i| rest.split_at(i));
-    let (userinfo, host) = authority.rsplit_once('@').map_or((None, authority), |(u, h)| (Some(u), h));
-    if host.is_empty() || host.starts_with(['-', ':']) || !host.chars().all(|c| c.is_ascii_alphanumeric() || "-._:[]".contains(c)) {
-        return Err(refuse(url, "its host is not a host name"));
+fn http(url: &RepoUrl, access: &mut RepoAccess) -> Location {
+    if access.username.is_empty() && access.password.is_empty() {
+        access.username = percent_decode(&url.user);
+        access.password = Secret::new(percent_decode(&url.password));
     }
-    if path.contains(['?', '#']) {
-        return Err(refuse(url, "it has a query or a fragment"));
-    }
-    if let Some(userinfo) = userinfo {
-        let (user, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
-        if access.username.is_empty() && access.password.is_empty() {
-            access.username = percent_decode(user);
-            access.password = Secret::new(percent_decode(password));
-        }
-    }
-    let origin = format!("{}://{}", scheme.to_ascii_lowercase(), host.to_ascii_lowercase());
-    let url = format!("{origin}{}", path.trim_end_matches('/'));
-    access.url.clone_from(&url);
-    Ok(Location::Http { url, origin })
+    access.url = url.http_url();
+    Location::Http { url: access.url.clone(), origin: url.origin() }
 }
 
 fn percent_decode(text: &str) -> String {
@@ -136,58 +118,18 @@ fn ssh_part_ok(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && text.chars().all(|c| c.is_ascii_alphanumeric() || "-._+~".contains(c))
 }
 
-fn ssh_url(url: &str) -> Result<Location, RepoError> {
-    let rest = url.get("ssh://".len()..).unwrap_or_default();
-    let (authority, path) = rest.split_once('/').ok_or_else(|| refuse(url, "it has no path"))?;
-    let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(u, h)| (Some(u), h));
-    if user.is_some_and(|u| !ssh_part_ok(u)) {
-        return Err(refuse(url, "its user is not a plain name (passwords do not belong into ssh URLs)"));
+fn ssh(text: &str, url: &RepoUrl) -> Result<Location, RepoError> {
+    if !url.user.is_empty() && !ssh_part_ok(&url.user) {
+        return Err(refuse(text, "its user is not a plain name (passwords do not belong into ssh URLs)"));
     }
-    let (host, port) = match host.strip_prefix('[').and_then(|h| h.split_once(']')) {
-        Some((v6, port)) if v6.chars().all(|c| c.is_ascii_hexdigit() || c == ':' || c == '.') => ("v6", port.strip_prefix(':')),
-        Some(_) => ("", None),
-        None => host.split_once(':').map_or((host, None), |(h, p)| (h, Some(p))),
-    };
-    if !ssh_part_ok(host) || port.is_some_and(|p| p.parse::<u16>().is_err()) {
-        return Err(refuse(url, "its host or port is not valid"));
+    if !url.host.starts_with('[') && !ssh_part_ok(&url.host) {
+        return Err(refuse(text, "its user or host is not a plain name"));
     }
+    let path = url.path.trim_start_matches('/');
     if path.is_empty() || path.starts_with('-') {
-        return Err(refuse(url, "its path is empty or starts with a dash"));
+        return Err(refuse(text, "its path is empty or starts with a dash"));
     }
-    Ok(Location::Ssh { url: url.trim_end_matches('/').to_owned() })
-}
-
-fn scp(url: &str) -> Result<Location, RepoError> {
-    let (authority, path) =
-        url.split_once(':').ok_or_else(|| refuse(url, "it is neither a URL nor user@host:path nor an absolute path"))?;
-    let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(u, h)| (Some(u), h));
-    if !ssh_part_ok(host) || user.is_some_and(|u| !ssh_part_ok(u)) {
-        return Err(refuse(url, "its user or host is not a plain name"));
-    }
-    if path.is_empty() || path.starts_with('-') {
-        return Err(refuse(url, "its path is empty or starts with a dash"));
-    }
-    Ok(Location::Ssh { url: url.trim_end_matches('/').to_owned() })
-}
-
-fn local(url: &str, allowed: bool) -> Result<Location, RepoError> {
-    if !allowed {
-        return Err(refuse(url, "repositories of the local file system are not allowed here"));
-    }
-    let path = if url.starts_with('/') {
-        url.to_owned()
-    } else {
-        let rest = url.get("file://".len()..).unwrap_or_default();
-        let rest = rest.strip_prefix("localhost").unwrap_or(rest);
-        if !rest.starts_with('/') {
-            return Err(refuse(url, "a file URL needs an absolute path and no host"));
-        }
-        percent_decode(rest)
-    };
-    if path.contains('\0') {
-        return Err(refuse(url, "it has a NUL"));
-    }
-    Ok(Location::Local(PathBuf::from(path)))
+    Ok(Location::Ssh { url: url.ssh_url() })
 }
 
 #[cfg(test)]
@@ -204,8 +146,9 @@ mod tests {
             ("https://Example.com/Org/repo.git", "https://example.com/Org/repo.git"),
             ("https://example.com:8443/r/", "https://example.com:8443/r"),
             ("https://u:p%40ss@example.com/r", "https://example.com/r"),
-            ("http://[::1]:80/r", "http://[::1]:80/r"),
-            ("ssh://git@example.com:22/org/r.git", "ssh://git@example.com:22/org/r.git"),
+            ("http://[::1]:80/r", "http://[::1]/r"),
+            ("ssh://git@example.com:22/org/r.git", "ssh://git@example.com/org/r.git"),
+            ("ssh://git@example.com:2222/org/r.git", "ssh://git@example.com:2222/org/r.git"),
             ("git@example.com:org/r.git", "git@example.com:org/r.git"),
             ("file:///srv/git/r%20s", "/srv/git/r s"),
             ("/srv/git/r", "/srv/git/r"),
@@ -250,10 +193,22 @@ mod tests {
             "relative/path",
             "https://",
             "oci://example.com/x",
+            "https://example.com/team/../secret",
+            "https://example.com/team/%2e%2e/secret",
+            "https://example.com/team/%252e%252e/secret",
+            "https://example.com/team%2fsecret",
+            "https://example.com/team/..\\secret",
+            "https://example.com/team/%00secret",
+            "git@example.com:team/../secret",
+            "git@example.com:team/..\\secret",
+            "user:secret@example.com:team",
+            "ssh://git@example.com/team/%2e%2e/x",
+            "/srv/team/../x",
+            "file:///srv/team/%2e%2e/x",
         ];
         for url in cases {
             let error = at(url).expect_err(url).to_string();
-            assert!(!error.contains("secret"), "{error}");
+            assert!(!error.contains("user:") && !error.contains("secret@"), "{error}");
             assert!(!error.contains('\n'), "{error}");
         }
         assert!(locate(&RepoAccess::public("/srv/git"), false).is_err());

@@ -146,3 +146,15 @@ async fn links_do_not_lead_out() {
     let made = render(&repos, &source, "{\"valueFiles\": [\"in.yaml\"]}", &[]).await.expect("rendered");
     assert_eq!(field(&made, "colour"), "pink");
 }
+
+#[tokio::test]
+async fn a_render_ends_in_time_and_says_where() {
+    let looping = "{{ range until 100000 }}{{ $_ := genCA \"ca\" 1 }}{{ end }}";
+    let source = example(&[("web/Chart.yaml", CHART), ("web/templates/a.yaml", looping)]);
+    let options = tiphys_repo::RepoOptions { render_timeout: std::time::Duration::ZERO, ..Default::default() };
+    let repos = Repos::with_options(std::env::temp_dir().join("tiphys-test-unused"), options);
+    let error = render(&repos, &source, "{}", &[]).await.expect_err("it takes too long").to_string();
+    for part in ["web/templates/a.yaml: ", "rendering takes more than 0 seconds", "--render-timeout-seconds"] {
+        assert!(error.contains(part), "{part} is not in {error}");
+    }
+}

@@ -307,6 +307,60 @@ async fn a_ref_that_is_read_alone_is_what_git_says() {
 }
 
 #[tokio::test]
+async fn a_branch_that_is_called_head_is_not_head() {
+    let (dir, first) = repository();
+    let (dir, repos) = (dir.path(), repos());
+    git(dir, &["checkout", "-q", "-b", "other"]);
+    let second = commit(dir, "Elsewhere");
+    git(dir, &["update-ref", "refs/heads/HEAD", &second]);
+    git(dir, &["update-ref", "refs/tags/HEAD", &second]);
+    git(dir, &["update-ref", "refs/heads/refs/heads/main", &second]);
+    git(dir, &["checkout", "-q", "main"]);
+    for round in 0..2 {
+        for (revision, want) in
+            [("", &first), ("HEAD", &first), ("main", &first), ("refs/heads/main", &first), ("refs/heads/HEAD", &second)]
+        {
+            let found = repos.resolve(&access(dir), revision, Since::now()).await.expect(revision);
+            assert_eq!(&found.sha, want, "{revision:?} in round {round}");
+            // Now it is the commit that was found last, and looked for in another way.
+            manifests(&repos, dir, want, source("app")).await.expect("manifests");
+        }
+    }
+}
+
+#[tokio::test]
+async fn lfs_pointers_are_refused_by_name() {
+    let (dir, _) = repository();
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n";
+    write(dir.path(), "app/big.yaml", pointer);
+    write(dir.path(), "chart/Chart.yaml", "{apiVersion: v2, name: c, version: 1.0.0}");
+    write(dir.path(), "chart/values.yaml", pointer);
+    write(dir.path(), "pictures/Chart.yaml", "{apiVersion: v2, name: c, version: 1.0.0}");
+    write(dir.path(), "pictures/templates/cm.yaml", &cm("c", "1"));
+    write(dir.path(), "pictures/icon.png", pointer);
+    let sha = commit(dir.path(), "Pointers");
+    let repos = repos();
+    let told = async |path: &str| {
+        let request = ManifestRequest {
+            access: access(dir.path()),
+            source: source(path),
+            sha: sha.clone(),
+            app_name: "web".into(),
+            ..ManifestRequest::default()
+        };
+        match repos.manifests(request).await {
+            Err(e) => e.to_string(),
+            Ok(found) => found.errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        }
+    };
+    for (path, file) in [("app", "app/big.yaml"), ("chart", "chart/values.yaml")] {
+        let told = told(path).await;
+        assert!(told.contains(file) && told.contains("is a Git LFS pointer, and Git LFS is not supported"), "{path}: {told}");
+    }
+    assert_eq!(told("pictures").await, "", "a picture is only carried along");
+}
+
+#[tokio::test]
 async fn what_did_not_change_is_known_without_reading() {
     let (dir, first) = repository();
     let (dir, repos) = (dir.path(), repos());
@@ -362,4 +416,29 @@ async fn what_did_not_change_is_known_without_reading() {
     let fifth = commit(dir, "The folder itself");
     assert!(known(&plain, &app, &fifth).await.is_none());
     assert!(known(&source("link"), &linked, &fifth).await.is_none(), "what the link leads to");
+}
+
+#[tokio::test]
+async fn files_that_differ_between_commits_are_found() {
+    let (dir, first) = repository();
+    let repos = repos();
+    write(dir.path(), "other/b.yaml", &cm("b", "2"));
+    git(dir.path(), &["mv", "app/a.yaml", "moved"]);
+    write(dir.path(), "app/a.yaml/now/a.folder", "");
+    let second = commit(dir.path(), "Second");
+    let third = commit(dir.path(), "Nothing changes");
+    for (from, to, path, differs) in [
+        (&first, &second, "other/b.yaml", true),
+        (&first, &second, "moved", true),
+        (&first, &second, "app/a.yaml", true),
+        (&first, &second, "app/a.yaml/now/a.folder", true),
+        (&second, &first, "app/a.yaml/now/a.folder", true),
+        (&first, &second, "app", false),
+        (&second, &third, "", false),
+    ] {
+        let found = repos.any_changed(&access(dir.path()), from, to, move |file| path.is_empty() || file == path).await;
+        assert_eq!(found.expect("an answer"), differs, "{path}");
+    }
+    let missing = repos.any_changed(&access(dir.path()), &"1".repeat(40), &third, |_| true).await;
+    assert!(matches!(missing, Err(RepoError::CommitMissing { .. })), "{missing:?}");
 }

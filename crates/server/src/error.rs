@@ -1,6 +1,7 @@
 //! What a call can fail with: a gRPC code and a message, and how both look to REST. [`ApiError`] is the one error type.
 
 use http::StatusCode;
+use tiphys_api::access::without_passwords;
 
 /// The codes of gRPC that we answer with; numbers and names are gRPC's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl Code {
     }
 }
 
-/// Why a call failed.
+/// Why a call failed. Passwords in URLs never get into it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
@@ -54,12 +55,12 @@ pub struct ApiError {
 
 impl ApiError {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), explicit: true }
+        Self { code, message: without_passwords(&message.into()), explicit: true }
     }
 
     /// An error without a code of its own.
     pub fn plain(message: impl Into<String>) -> Self {
-        Self { code: Code::Unknown, message: message.into(), explicit: false }
+        Self { code: Code::Unknown, message: without_passwords(&message.into()), explicit: false }
     }
 
     pub fn invalid(message: impl Into<String>) -> Self {

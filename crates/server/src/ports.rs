@@ -16,6 +16,7 @@ use tiphys_api::{
     rpc::repository::RepoAppDetailsResponse,
     source::ApplicationSource,
 };
+use tiphys_engine::spec::Destination;
 
 /// Why the store refused.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -101,6 +102,8 @@ pub trait Store: Send + Sync + 'static {
     async fn create_app(&self, app: &Application) -> StoreResult<Application>;
     /// Applies a JSON merge patch; with a `metadata.resourceVersion` in it only if that is still the version.
     async fn patch_app(&self, namespace: &str, name: &str, patch: &Value) -> StoreResult<Application>;
+    /// Makes `to` of `from`, parts of `current`, unless that has changed meanwhile. A map's nulls are stored, which a merge patch cannot do.
+    async fn change_app(&self, current: &Application, from: &Value, to: &Value) -> StoreResult<Application>;
     async fn delete_app(&self, namespace: &str, name: &str) -> StoreResult<()>;
     /// Lists, then watches, for ever; re-lists by itself after a failure.
     fn watch_apps(&self) -> BoxStream<'static, StoreEvent>;
@@ -184,6 +187,11 @@ pub trait Live: Send + Sync + 'static {
         options: &LogOptions,
     ) -> Result<BoxStream<'static, Result<LogEntry, ApiError>>, ApiError>;
     async fn facts(&self, app: &Application) -> Result<ClusterFacts, ApiError>;
+    /// The cluster that the Application is deployed to, whichever way it names it.
+    ///
+    /// # Errors
+    /// It names none that is known.
+    fn destination(&self, app: &Application) -> Result<Destination, ApiError>;
     /// The clusters one can deploy to, without credentials.
     async fn clusters(&self) -> Result<Vec<Cluster>, ApiError>;
 }

@@ -4,10 +4,11 @@ use crate::{
     Assets, Table, Tls,
     auth::{Auth, Limits},
     index::Index,
+    metrics::ApiMetrics,
     ports::{Live, Sources, Store},
     services::repository::Connections,
     settings::SettingsCache,
-    transport,
+    transport::{self, source::Network},
     webhook::Webhooks,
 };
 use std::sync::Arc;
@@ -39,6 +40,10 @@ pub struct Options {
     /// Whether the session cookie is only for HTTPS.
     pub secure_cookie: bool,
     pub version: VersionInfo,
+    /// Connections: how many, and how long a client may keep one without using it.
+    pub connections: tiphys_listen::Limits,
+    /// Proxies whose X-Forwarded-For says where a request comes from.
+    pub trusted_proxies: Vec<Network>,
 }
 
 impl Default for Options {
@@ -50,6 +55,8 @@ impl Default for Options {
             refresh_timeout: std::time::Duration::from_secs(60),
             secure_cookie: false,
             version: VersionInfo::default(),
+            connections: tiphys_listen::Limits::default(),
+            trusted_proxies: Vec::new(),
         }
     }
 }
@@ -69,13 +76,15 @@ pub struct State {
     pub live: Arc<dyn Live>,
     pub sources: Arc<dyn Sources>,
     pub settings: Arc<SettingsCache>,
-    pub auth: Auth,
+    pub auth: Arc<Auth>,
     pub index: Index,
     pub(crate) connections: Connections,
     pub options: Options,
     pub table: Table,
     pub assets: Assets,
     pub(crate) webhooks: Webhooks,
+    connections_open: tiphys_listen::Connections,
+    pub(crate) metrics: ApiMetrics,
 }
 
 impl State {
@@ -98,13 +107,15 @@ impl Server {
     pub fn new(deps: Deps) -> Self {
         let settings = Arc::new(SettingsCache::new(deps.store.clone()));
         Self(Arc::new(State {
-            auth: Auth::new(settings.clone(), deps.options.limits),
+            auth: Arc::new(Auth::new(settings.clone(), deps.options.limits)),
             store: deps.store,
             live: deps.live,
             sources: deps.sources,
             settings,
             index: Index::default(),
             connections: Connections::default(),
+            connections_open: tiphys_listen::Connections::new(deps.options.connections),
+            metrics: ApiMetrics::default(),
             options: deps.options,
             table: Table::new(),
             assets: deps.assets,
@@ -116,9 +127,19 @@ impl Server {
     pub async fn serve(&self, listener: TcpListener, tls: Tls, shutdown: CancellationToken) -> std::io::Result<()> {
         let state = self.0.clone();
         let follow = tokio::spawn(async move { state.index.follow(state.store.as_ref()).await });
-        let served = transport::listen::serve(self.0.clone(), listener, tls, shutdown).await;
+        let served = transport::listen::serve(self.0.clone(), listener, tls, self.0.connections_open.clone(), shutdown).await;
         follow.abort();
         served
+    }
+
+    /// The connections that clients have.
+    pub fn connections(&self) -> tiphys_listen::Connections {
+        self.0.connections_open.clone()
+    }
+
+    /// What was counted, as Prometheus reads it.
+    pub fn metrics(&self) -> String {
+        self.0.metrics.text(self.0.connections_open.open())
     }
 
     /// Returns once the Applications are known.

@@ -2,19 +2,27 @@
 //! request asks Kubernetes.
 
 use crate::{
+    auth::{Claims, Revoked},
     error::ApiError,
-    ports::{SecretRecord, Store},
+    ports::{SecretRecord, Store, StoreError},
 };
 use jiff::Timestamp;
 use std::{
     collections::BTreeMap,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
+use tiphys_api::resource::{OverrideIgnoreDiff, ResourceOverride};
+use tiphys_engine::customize::{self, Customization};
 use tokio::sync::Mutex;
 
 const CONFIG_MAP: &str = "argocd-cm";
+const PARAMS: &str = "argocd-cmd-params-cm";
 pub(crate) const SECRET: &str = "argocd-secret";
+/// Ids of sessions that were logged out, each with the second of its expiry.
+const REVOKED: &str = "tiphys-revoked-sessions";
+/// When there are more, those that have expired are removed.
+const TIDY_FROM: usize = 200;
 const REMEMBER: Duration = Duration::from_secs(3);
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 
@@ -28,6 +36,10 @@ pub struct Settings {
     pub session_seconds: i64,
     /// What those who send webhooks know: `webhook.*` of argocd-secret that is not empty.
     pub webhook_secrets: BTreeMap<String, Vec<u8>>,
+    pub(crate) revoked: Revoked,
+    overrides: OnceLock<BTreeMap<String, ResourceOverride>>,
+    /// `server.sync.replace.allowed` of argocd-cmd-params-cm.
+    pub replace_allowed: bool,
 }
 
 impl Settings {
@@ -38,6 +50,27 @@ impl Settings {
 
     pub fn flag(&self, key: &str) -> bool {
         self.value(key) == "true"
+    }
+
+    /// What argocd-cm says about kinds, by `group/Kind`. Whoever asks need not be logged in, so it is read only once.
+    pub fn overrides(&self) -> &BTreeMap<String, ResourceOverride> {
+        self.overrides.get_or_init(|| {
+            let (customizations, _) = customize::read(&self.config, Timestamp::now);
+            customizations.kinds().map(|(kind, customization)| (kind.clone(), resource_override(customization))).collect()
+        })
+    }
+}
+
+fn resource_override(customization: &Customization) -> ResourceOverride {
+    let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+    let rules = |rules: &OverrideIgnoreDiff| (*rules != OverrideIgnoreDiff::default()).then(|| rules.clone());
+    ResourceOverride {
+        health_lua: text(&customization.health),
+        use_open_libs: customization.open_libs.then_some(true),
+        actions: text(&customization.actions),
+        ignore_differences: rules(&customization.ignore_differences),
+        ignore_resource_updates: rules(&customization.ignore_resource_updates),
+        known_type_fields: customization.known_type_fields.clone(),
     }
 }
 
@@ -71,6 +104,12 @@ impl SettingsCache {
         }
         let config = self.store.config_map(CONFIG_MAP).await.map_err(|e| ApiError::from(e).context("cannot read argocd-cm"))?;
         let secret = self.store.secret(SECRET).await.map_err(|e| ApiError::from(e).context("cannot read argocd-secret"))?;
+        let revoked = match self.store.secret(REVOKED).await {
+            Ok(record) => Revoked::read(&record.data),
+            Err(StoreError::NotFound(_)) => Revoked::default(),
+            Err(e) => return Err(ApiError::from(e).context(&format!("cannot read {REVOKED}"))),
+        };
+        let params = self.store.config_map(PARAMS).await.map_err(|e| ApiError::from(e).context("cannot read argocd-cmd-params-cm"))?;
         let duration = config.get("users.session.duration").and_then(|text| session_seconds(text));
         let settings = Arc::new(Settings {
             admin_enabled: config.get("admin.enabled").is_none_or(|v| v != "false"),
@@ -79,10 +118,40 @@ impl SettingsCache {
             signing_key: secret.data.get("server.secretkey").cloned().unwrap_or_default(),
             session_seconds: duration.unwrap_or(DAY_SECONDS),
             webhook_secrets: webhook_secrets(&secret),
+            revoked,
+            overrides: OnceLock::new(),
+            replace_allowed: params.get("server.sync.replace.allowed").is_none_or(|v| v != "false"),
             config,
         });
         *cached = Some((Instant::now(), settings.clone()));
         Ok(settings)
+    }
+}
+
+impl SettingsCache {
+    /// Keeps a logout, for every replica and after a restart.
+    pub async fn record_revoked(&self, claims: &Claims, now: Timestamp) -> Result<(), ApiError> {
+        let value = BTreeMap::from([(claims.jti.clone(), claims.exp.to_string().into_bytes())]);
+        match self.store.secret(REVOKED).await {
+            Ok(mut record) if record.data.len() >= TIDY_FROM => {
+                let holds =
+                    |value: &[u8]| std::str::from_utf8(value).ok().and_then(|t| t.parse::<i64>().ok()).is_none_or(|e| e > now.as_second());
+                record.data.retain(|_, value| holds(value));
+                record.data.extend(value);
+                Ok(self.store.put_secret(&record).await?)
+            }
+            Ok(_) => Ok(self.store.set_in_secret(REVOKED, &value).await?),
+            Err(StoreError::NotFound(_)) => {
+                let labels = BTreeMap::from([("app.kubernetes.io/part-of".to_owned(), "argocd".to_owned())]);
+                let record = SecretRecord { name: REVOKED.to_owned(), labels, data: value.clone(), ..SecretRecord::default() };
+                match self.store.put_secret(&record).await {
+                    // Another replica was faster.
+                    Err(StoreError::AlreadyExists(_) | StoreError::Conflict(_)) => Ok(self.store.set_in_secret(REVOKED, &value).await?),
+                    other => Ok(other?),
+                }
+            }
+            Err(e) => Err(e.into()),
+        }
     }
 }
 

@@ -87,6 +87,34 @@ async fn creating_is_validated_and_idempotent() {
     }
 }
 
+/// A history that a user brings would be something to roll back to, and an operation one that nobody checked.
+#[tokio::test]
+async fn nobody_brings_a_status_or_an_operation() {
+    let world = World::start().await;
+    let history = json!([{"id": 7, "revision": SHA, "source": {"repoURL": "https://elsewhere.example.org/x.git", "path": "."}}]);
+    let forged = |name: &str, label: &str| {
+        let mut forged = app(name);
+        forged["metadata"]["labels"] = json!({"forged": label});
+        forged["status"] = json!({"history": history, "sync": {"status": "Synced"}});
+        forged["operation"] = json!({"sync": {"revision": SHA, "source": {"repoURL": "https://elsewhere.example.org/x.git"}}});
+        forged
+    };
+    let clean =
+        |answer: &Value| answer["status"].get("history").is_none_or(|h| h.is_null()) && answer.get("operation").is_none_or(|o| o.is_null());
+    let (status, created) = world.rest(Method::POST, APPS, Some(forged("a", "created"))).await;
+    assert!(status == 200 && clean(&created), "{created}");
+    let (status, upserted) = world.rest(Method::POST, &format!("{APPS}?upsert=true"), Some(forged("a", "upserted"))).await;
+    assert!(status == 200 && clean(&upserted), "{upserted}");
+    let (status, updated) = world.rest(Method::PUT, &format!("{APPS}/a"), Some(forged("a", "updated"))).await;
+    assert!(status == 200 && clean(&updated), "{updated}");
+    let patch = json!({"name": "a", "patchType": "merge", "patch": forged("a", "patched").to_string()});
+    let (status, patched) = world.rest(Method::PATCH, &format!("{APPS}/a"), Some(patch)).await;
+    assert!(status == 200 && clean(&patched), "{patched}");
+    assert_eq!(patched["metadata"]["labels"]["forged"], "patched");
+    let (_, now) = world.rest(Method::GET, &format!("{APPS}/a"), None).await;
+    assert!(clean(&now), "{now}");
+}
+
 #[tokio::test]
 async fn a_sync_sets_the_operation_once() {
     let world = World::start().await;
@@ -239,6 +267,20 @@ async fn only_the_trees_objects_can_be_reached() {
     assert_eq!(*world.live.deleted.lock().expect("not poisoned"), [("s".to_owned(), Propagation::Orphan)]);
     let (_, manifests) = world.rest(Method::GET, &format!("{APPS}/a/manifests"), None).await;
     assert!(!manifests.to_string().contains("dmFsdWU="), "{manifests}");
+    let manifest: Value = serde_json::from_str(manifests["manifests"][0].as_str().expect("text")).expect("JSON");
+    assert_eq!(manifest["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"], "a:/Secret:n/s", "as it would be in the cluster");
+}
+
+#[tokio::test]
+async fn settings_tell_what_is_said_about_kinds() {
+    let config = [
+        ("resource.customizations.ignoreDifferences.apps_Deployment", "jsonPointers: [/spec/replicas]"),
+        ("resource.customizations.health.x.io_X", "return {status = 'Healthy'}"),
+    ];
+    let world = World::start_with(&config, &[]).await;
+    let (_, settings) = world.rest(Method::GET, "/api/v1/settings", None).await;
+    assert_eq!(settings["resourceOverrides"]["apps/Deployment"]["ignoreDifferences"]["jsonPointers"], json!(["/spec/replicas"]));
+    assert_eq!(settings["resourceOverrides"]["x.io/X"], json!({"healthLua": "return {status = 'Healthy'}"}));
 }
 
 #[tokio::test]
@@ -402,4 +444,38 @@ async fn what_a_global_project_permits_is_permitted() {
     assert_eq!(globals["items"][0]["metadata"]["name"], "global");
     let (_, detailed) = world.rest(Method::GET, "/api/v1/projects/p/detailed", None).await;
     assert_eq!(detailed["globalProjects"][0]["metadata"]["name"], "global", "{detailed}");
+}
+
+#[tokio::test]
+async fn a_glob_of_values_files_may_match_nothing_yet() {
+    let world = World::start().await;
+    create(&world, "a").await;
+    let mut spec = app("a")["spec"].clone();
+    spec["source"]["helm"] = json!({"valueFiles": ["no/*.yaml"]});
+    let (status, body) = world.rest(Method::PUT, &format!("{APPS}/a/spec"), Some(spec)).await;
+    assert_eq!((status, &body["source"]["helm"]["valueFiles"]), (200, &json!(["no/*.yaml"])), "{body}");
+}
+
+#[tokio::test]
+async fn the_log_of_no_pod_is_empty() {
+    let world = World::start().await;
+    create(&world, "a").await;
+    *world.live.tree.lock().expect("not poisoned") = Some(std::sync::Arc::default());
+    assert_eq!(world.rest(Method::GET, &format!("{APPS}/a/logs"), None).await, (200, Value::String(String::new())));
+}
+
+#[tokio::test]
+async fn links_are_templates_of_the_settings() {
+    let links = "- {url: '{{.managedByURL}}/applications/{{.app.metadata.name | upper}}', title: Managed, description: d, icon.class: fa}\n\
+                 - {url: 'https://x/{{.project.metadata.name}}', title: Other, if: 'true'}\n- {url: '{{', title: Broken}";
+    let world = World::start_with(&[("application.links", links)], &[]).await;
+    create(&world, "a").await;
+    let annotate = |url: &str| json!({"metadata": {"annotations": {"argocd.argoproj.io/managed-by-url": url}}});
+    world.store.control("a", &annotate("https://b.example.com"));
+    let (status, body) = world.rest(Method::GET, &format!("{APPS}/a/links"), None).await;
+    let managed = json!({"title": "Managed", "url": "https://b.example.com/applications/A", "description": "d", "iconClass": "fa"});
+    assert_eq!((status, &body["items"]), (200, &json!([managed])));
+    world.store.control("a", &annotate("javascript:alert(1)"));
+    let (_, body) = world.rest(Method::GET, &format!("{APPS}/a/links"), None).await;
+    assert_eq!(body["items"][0]["url"], "<no value>/applications/A");
 }

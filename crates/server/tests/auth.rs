@@ -173,3 +173,15 @@ async fn strangers_cannot_send_much() {
     assert_eq!(status, 400, "{body}");
     assert!(body["error"].as_str().expect("text").contains("cannot read the body"), "{body}");
 }
+
+#[tokio::test]
+async fn a_stranger_cannot_nest_a_query_deeply() {
+    let mut world = World::start().await;
+    world.token.clear();
+    let name = vec!["a"; 12_000].join(".");
+    for (query, what) in [(format!("{name}=1"), "the name of a query parameter"), (format!("fields={name}"), "a path in fields")] {
+        let (status, body) = world.rest(Method::GET, &format!("/api/version?{query}"), None).await;
+        assert_eq!((status, body["error"].as_str()), (400, Some(&*format!("{what} has more than 32 parts"))));
+    }
+    assert_eq!(world.rest(Method::GET, "/api/version?fields=Version", None).await.0, 200);
+}

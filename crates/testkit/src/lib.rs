@@ -10,12 +10,14 @@ mod program;
 mod repo;
 mod rng;
 pub mod scenario;
+mod skip;
 
 pub use api::{Answer, Api, TransportError, apps_path, namespaced};
 pub use control_plane::{ControlPlane, Running};
 pub use program::{Ended, Options, Tiphys, output_of};
 pub use repo::Repo;
-pub use rng::Rng;
+pub use rng::{Rng, first_seed};
+pub use skip::skip;
 
 use std::{
     net::{Ipv4Addr, TcpListener},

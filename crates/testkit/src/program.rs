@@ -66,7 +66,7 @@ impl Tiphys {
             kubeconfig = kubeconfig.or_else(|| Some(data.join("kubeconfig")));
         }
         match &options.kubeconfig {
-            Some(path) => command.arg("--kubeconfig").arg(path),
+            Some(path) => command.arg("--kubeconfig").arg(path).arg("--yes"),
             None => command.arg("--kube-port").arg(free_port().to_string()),
         };
         if !options.examples {
@@ -195,7 +195,19 @@ impl Tiphys {
     /// # Panics
     /// When it does not end in time.
     pub fn interrupt(self) -> Ended {
-        let done = Command::new("kill").args(["-INT", &self.id().to_string()]).status().expect("kill is installed");
+        self.signal("-INT")
+    }
+
+    /// SIGTERM, as a service manager sends it, and waits for the end.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    pub fn terminate(self) -> Ended {
+        self.signal("-TERM")
+    }
+
+    fn signal(self, signal: &str) -> Ended {
+        let done = Command::new("kill").args([signal, &self.id().to_string()]).status().expect("kill is installed");
         assert!(done.success(), "it ran");
         self.wait()
     }

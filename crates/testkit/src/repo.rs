@@ -63,6 +63,21 @@ impl Repo {
         self.git(&["rev-parse", "HEAD"])
     }
 
+    /// Points a reference such as `refs/tags/v1` at a commit.
+    pub fn set_reference(&self, name: &str, sha: &str) {
+        self.git(&["update-ref", name, sha]);
+    }
+
+    /// Takes a reference away.
+    pub fn delete_reference(&self, name: &str) {
+        self.git(&["update-ref", "-d", name]);
+    }
+
+    /// Makes this branch the default one, onto which further commits go.
+    pub fn set_head(&self, branch: &str) {
+        self.git(&["symbolic-ref", "HEAD", &format!("refs/heads/{branch}")]);
+    }
+
     /// From now on nobody can reach it, or again everybody.
     pub fn set_away(&self, away: bool) {
         let (here, there) = (self.bare(), self.folder.path().join("away.git"));

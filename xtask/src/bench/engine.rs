@@ -110,7 +110,7 @@ fn plans(args: &EngineArgs) -> Vec<Figures> {
     let request = SyncRequest { operation_id: "bench".into(), dest_namespace: NAMESPACE.into(), prune: true, ..SyncRequest::default() };
     let made = plan(&comparison, &request, &Kinds);
     assert_eq!(made.steps().count(), n, "every object is a task");
-    let observed = Observed { live: &|_| None, health: &health::of };
+    let observed = Observed { live: &|_| None, health: &|object| Ok(health::of(object)) };
     let progress = Progress::new("bench");
     let decide = |()| next(&made, observed, &progress, &request, request.started_at);
     vec![

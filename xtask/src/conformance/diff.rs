@@ -66,7 +66,14 @@ fn object(case: &Value, key: &str) -> Result<Object, String> {
 
 fn options(case: &Value) -> Options<'static> {
     let ignore_aggregated_roles = case["options"]["ignore_aggregated_roles"].as_bool().unwrap_or(false);
-    Options { ignore: &[], ignore_status: IgnoreStatus::None, ignore_aggregated_roles, server_side_apply: false, customizations: None }
+    Options {
+        ignore: &[],
+        ignore_status: IgnoreStatus::None,
+        ignore_aggregated_roles,
+        server_side_apply: false,
+        customizations: None,
+        spending: None,
+    }
 }
 
 fn as_json(diff: &Diff) -> Value {

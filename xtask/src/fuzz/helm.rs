@@ -17,7 +17,7 @@ use tiphys_render::{
 };
 
 /// What a fuzzed chart may take.
-fn limits() -> Limits {
+pub fn limits() -> Limits {
     let templates = template::Limits { steps: 100_000, output: 1 << 20, memory: 8 << 20 };
     Limits { bytes: 8 << 20, file_bytes: 1 << 20, files: 500, nodes: 200_000, templates, ..Limits::default() }
 }

@@ -4,7 +4,9 @@
 //! goes on. Input number `i` depends on the seed and `i` alone, so a failure is repeated with `--seed S --only I`. Seeds lie in `seeds/`.
 
 mod helm;
+mod inputs;
 mod mutate;
+mod nested;
 mod targets;
 
 use anyhow::{Context, bail};
@@ -24,9 +26,13 @@ const MEMORY: u64 = 512 * 1024;
 /// No input may take longer; more in a debug build on a busy machine.
 const SLOWEST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 2 });
 
-#[derive(Args)]
+/// What threads have that take requests and render: the default of Rust and of tokio. The program itself gives its workers more.
+const STACK: usize = 2 << 20;
+
+#[derive(Args, Clone)]
 pub struct Fuzz {
-    /// json, json-patch, strategic-merge, fields-v1, crd-schema, template, chart-archive, chart, strvals or yaml; all of them without it
+    /// json, json-patch, strategic-merge, fields-v1, crd-schema, template, chart-archive, chart, strvals, yaml, jq, lua, selector,
+    /// values-schema, toml, query or kube-body; all of them without it
     target: Option<String>,
     /// How long, for each target
     #[arg(long, default_value_t = 10)]
@@ -37,6 +43,9 @@ pub struct Fuzz {
     /// Run this one input, and print it
     #[arg(long)]
     only: Option<u64>,
+    /// Instead of mutated inputs, some that are nested in up to this many levels
+    #[arg(long, value_name = "LEVELS")]
+    nested: Option<usize>,
     /// Be the process that runs the inputs
     #[arg(long, hide = true)]
     worker: bool,
@@ -44,25 +53,43 @@ pub struct Fuzz {
 
 pub fn run(args: &Fuzz) -> anyhow::Result<()> {
     let wanted = |t: &&Target| args.target.as_ref().is_none_or(|name| name == t.name);
-    let chosen: Vec<&Target> = targets::ALL.iter().filter(wanted).collect();
+    let chosen: Vec<&'static Target> = targets::ALL.iter().filter(wanted).collect();
     if chosen.is_empty() {
         let names: Vec<&str> = targets::ALL.iter().map(|t| t.name).collect();
         bail!("no such target; there are {}", names.join(", "));
     }
-    if args.worker {
-        return work(chosen[0], args);
-    }
     for target in chosen {
-        match args.only {
-            Some(index) => one(target, args.seed, index),
-            None => watch(target, args)?,
+        if args.nested.is_some() && nested::of(target.name).is_empty() {
+            anyhow::ensure!(args.target.is_none(), "{} has no nested inputs", target.name);
+            continue;
+        }
+        match (args.worker, args.only) {
+            (true, _) => on_a_small_stack(target, args, work)?,
+            (false, Some(index)) => on_a_small_stack(target, args, move |target, args| {
+                one(target, args, index);
+                Ok(())
+            })?,
+            (false, None) => watch(target, args)?,
         }
     }
     Ok(())
 }
 
-fn one(target: &Target, seed: u64, index: u64) {
-    let input = mutate::input(target.seeds, seed, index);
+fn on_a_small_stack(
+    target: &'static Target,
+    args: &Fuzz,
+    run: impl FnOnce(&Target, &Fuzz) -> anyhow::Result<()> + Send + 'static,
+) -> anyhow::Result<()> {
+    let args = args.clone();
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || run(target, &args)).context("no thread")?;
+    thread.join().map_err(|_| anyhow::anyhow!("it panicked"))?
+}
+
+fn one(target: &Target, args: &Fuzz, index: u64) {
+    let input = match args.nested {
+        Some(most) => inputs_nested(target, most).into_iter().nth(index as usize).unwrap_or_default(),
+        None => mutate::input(target.seeds, args.seed, index),
+    };
     println!("{}", String::from_utf8_lossy(&input));
     match (target.run)(&input) {
         Ok(()) => println!("ok"),
@@ -76,14 +103,18 @@ fn work(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
     let mut out = std::io::stdout();
     std::panic::set_hook(Box::new(|_| {}));
     let mut slowest = (Duration::ZERO, 0);
+    let mut nested = args.nested.map(|most| inputs_nested(target, most).into_iter());
     for index in 0.. {
-        if Instant::now() > end {
+        let input = match &mut nested {
+            Some(inputs) => inputs.next(),
+            None => (Instant::now() <= end).then(|| mutate::input(target.seeds, args.seed, index)),
+        };
+        let Some(input) = input else {
             writeln!(out, "done {index} {} {} {}", peak_memory(), slowest.0.as_millis(), slowest.1)?;
             return Ok(());
-        }
+        };
         // The watcher must know which input it was when this process is killed.
         writeln!(out, "at {index}")?;
-        let input = mutate::input(target.seeds, args.seed, index);
         let began = Instant::now();
         let verdict = std::panic::catch_unwind(|| (target.run)(&input)).unwrap_or_else(|_| Err("panicked".into()));
         slowest = slowest.max((began.elapsed(), index));
@@ -93,6 +124,17 @@ fn work(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Around the limits that there are, and far beyond them.
+const LEVELS: [usize; 10] = [1, 60, 99, 126, 199, 399, 450, 999, 20_000, 100_000];
+/// Fewer where each takes a server of its own.
+const FEW: [usize; 4] = [60, 126, 999, 100_000];
+
+fn inputs_nested(target: &Target, most: usize) -> Vec<Vec<u8>> {
+    let all = if target.name == "kube-body" { &FEW[..] } else { &LEVELS[..] };
+    let levels = || all.iter().copied().filter(|levels| *levels <= most);
+    nested::of(target.name).iter().flat_map(|make| levels().map(|levels| make(levels).into_bytes())).collect()
 }
 
 /// The most memory this process ever had, in KiB; 0 where the system does not tell.
@@ -142,10 +184,11 @@ fn watch(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
             Ok(())
         }
         Err(why) => bail!(
-            "{}: input {last}: {why}; repeat it with `cargo xtask fuzz {} --seed {} --only {last}`",
+            "{}: input {last}: {why}; repeat it with `cargo xtask fuzz {} --seed {}{} --only {last}`",
             target.name,
             target.name,
-            args.seed
+            args.seed,
+            args.nested.map_or(String::new(), |levels| format!(" --nested {levels}"))
         ),
     }
 }
@@ -162,6 +205,9 @@ fn worker(program: &Path, target: &Target, args: &Fuzz) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"")]).arg(program);
     command.args(["fuzz", target.name, "--worker", "--seconds", &args.seconds.to_string(), "--seed", &args.seed.to_string()]);
+    if let Some(levels) = args.nested {
+        command.args(["--nested", &levels.to_string()]);
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     command
 }

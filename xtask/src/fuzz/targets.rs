@@ -1,6 +1,6 @@
 //! What is fuzzed: a name, seeds, and what must hold for every input. A panic, an endless loop or too much memory fails as well.
 
-use super::helm;
+use super::{helm, inputs};
 use crate::parity::template::world;
 use serde_json::Value;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct Target {
     pub run: fn(&[u8]) -> Result<(), String>,
 }
 
-pub const ALL: [Target; 10] = [
+pub static ALL: [Target; 17] = [
     Target { name: "json", seeds: include_str!("seeds/json.txt"), run: run_json },
     Target { name: "json-patch", seeds: include_str!("seeds/json-patch.txt"), run: run_json_patch },
     Target { name: "strategic-merge", seeds: include_str!("seeds/strategic-merge.txt"), run: run_strategic },
@@ -36,6 +36,13 @@ pub const ALL: [Target; 10] = [
     Target { name: "chart", seeds: include_str!("seeds/chart.txt"), run: helm::run_chart },
     Target { name: "strvals", seeds: include_str!("seeds/strvals.txt"), run: helm::run_strvals },
     Target { name: "yaml", seeds: include_str!("seeds/yaml.txt"), run: helm::run_yaml },
+    Target { name: "jq", seeds: include_str!("seeds/jq.txt"), run: inputs::run_jq },
+    Target { name: "lua", seeds: include_str!("seeds/lua.txt"), run: inputs::run_lua },
+    Target { name: "selector", seeds: include_str!("seeds/selector.txt"), run: inputs::run_selector },
+    Target { name: "values-schema", seeds: include_str!("seeds/values-schema.txt"), run: inputs::run_values_schema },
+    Target { name: "toml", seeds: include_str!("seeds/toml.txt"), run: inputs::run_toml },
+    Target { name: "query", seeds: include_str!("seeds/query.txt"), run: inputs::run_query },
+    Target { name: "kube-body", seeds: include_str!("seeds/kube-body.txt"), run: inputs::run_kube },
 ];
 
 pub fn holds(condition: bool, what: &str) -> Result<(), String> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::{path::Path, process::Command};
 
 /// Imports go only up this list: a crate may import those before it.
-pub const ORDER: [&str; 13] = [
+pub const ORDER: [&str; 14] = [
     "gocompat",
     "apimachinery",
     "api",
@@ -15,6 +15,7 @@ pub const ORDER: [&str; 13] = [
     "repo",
     "cluster",
     "catalog",
+    "listen",
     "embedded-kube",
     "controllers",
     "server",

@@ -1,9 +1,11 @@
 //! JSON patch (RFC 6902), with the rules of the library that API servers and Argo CD use: negative indices count from the end, a
-//! `replace` in a map may add, a `copy` of what is missing copies null, and copies may not add up to more than 3 MiB.
+//! `replace` in a map may add, a `copy` of what is missing copies null, and copies may not add up to more than 3 MiB. Beyond these rules,
+//! no operation may nest a document deeper than [`MAX_DEPTH`], which is as deep as it could be read again.
 //!
 //! Main function: [`apply`]. It knows nothing of Kubernetes types.
 
 use super::PatchError;
+use crate::object::is_deeper_than;
 use serde_json::{Map, Value};
 use tiphys_gocompat::json::kind;
 
@@ -11,6 +13,18 @@ use tiphys_gocompat::json::kind;
 pub const MAX_OPERATIONS: usize = 10_000;
 /// Most bytes of JSON that all `copy` operations of a patch may add, as the API server has it.
 pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
+
+/// Most levels of maps and lists in a document to which an operation has added something.
+pub const MAX_DEPTH: usize = 127;
+/// Most values that all operations of a patch may move further down; each is looked at to find out how deep it is.
+const MAX_SUNK: usize = 10_000_000;
+
+/// What the operations of a patch have used up.
+#[derive(Default)]
+struct Spent {
+    copied: usize,
+    sunk: usize,
+}
 
 /// Applies a list of operations to a document. Nothing is changed when one of them fails.
 pub fn apply(doc: &Value, patch: &Value) -> Result<Value, PatchError> {
@@ -30,14 +44,14 @@ pub fn apply_in_place(doc: &mut Value, patch: &Value) -> Result<(), PatchError> 
     if operations.len() > MAX_OPERATIONS {
         return Err(PatchError::TooManyOperations { limit: MAX_OPERATIONS, got: operations.len() });
     }
-    let mut copied = 0;
+    let mut spent = Spent::default();
     for (index, operation) in operations.iter().enumerate() {
-        carry_out(doc, operation, &mut copied).map_err(|reason| PatchError::Operation { index, reason })?;
+        carry_out(doc, operation, &mut spent).map_err(|reason| PatchError::Operation { index, reason })?;
     }
     Ok(())
 }
 
-fn carry_out(doc: &mut Value, operation: &Value, copied: &mut usize) -> Result<(), String> {
+fn carry_out(doc: &mut Value, operation: &Value, spent: &mut Spent) -> Result<(), String> {
     let text = |key: &str| operation.get(key).and_then(Value::as_str);
     let kind = text("op").unwrap_or("unknown");
     if !matches!(kind, "add" | "remove" | "replace" | "move" | "test" | "copy") {
@@ -52,6 +66,9 @@ fn carry_out(doc: &mut Value, operation: &Value, copied: &mut usize) -> Result<(
     let field = if matches!(kind, "replace" | "move" | "test") { "operation missing path field: " } else { "" };
     let path = text("path").ok_or(format!("{kind} operation failed to decode path: {field}missing value"))?;
     let value = operation.get("value");
+    if matches!(kind, "add" | "replace") {
+        fits(path, value.unwrap_or(&Value::Null))?;
+    }
     match kind {
         "add" => {
             let at = locate(doc, path).ok_or(format!("add operation does not apply: doc is missing path: \"{path}\": missing value"))?;
@@ -67,6 +84,13 @@ fn carry_out(doc: &mut Value, operation: &Value, copied: &mut usize) -> Result<(
             let at = locate(doc, from).ok_or(format!("move operation does not apply: doc is missing from path: {from}: missing value"))?;
             let key = at.1.clone();
             let value = remove(at).map_err(|e| format!("error in move for path: '{key}': {e}"))?;
+            if steps(path) > steps(from) {
+                spent.sunk += count(&value);
+                if spent.sunk > MAX_SUNK {
+                    return Err(format!("Unable to complete the move, more than {MAX_SUNK} values were moved further down"));
+                }
+                fits(path, &value)?;
+            }
             let at = locate(doc, path)
                 .ok_or(format!("move operation does not apply: doc is missing destination path: {path}: missing value"))?;
             add(at, value).map_err(|e| format!("error in move for path: '{path}': {e}"))
@@ -76,14 +100,38 @@ fn carry_out(doc: &mut Value, operation: &Value, copied: &mut usize) -> Result<(
             let value = get(at.0, &at.1).map_err(|e| format!("error in copy for from: '{from}': {e}"))?.cloned().unwrap_or_default();
             let at = locate(doc, path)
                 .ok_or(format!("copy operation does not apply: doc is missing destination path: {path}: missing value"))?;
-            *copied += value.to_string().len();
-            if *copied > MAX_COPIED_BYTES {
+            fits(path, &value)?;
+            spent.copied += value.to_string().len();
+            let copied = spent.copied;
+            if copied > MAX_COPIED_BYTES {
                 return Err(format!(
                     "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {MAX_COPIED_BYTES}"
                 ));
             }
             add(at, value).map_err(|e| format!("error while adding value during copy: {e}"))
         }
+    }
+}
+
+fn steps(path: &str) -> usize {
+    path.matches('/').count()
+}
+
+/// Whether the document stays within its depth with the value at this path.
+fn fits(path: &str, value: &Value) -> Result<(), String> {
+    let levels = MAX_DEPTH.checked_sub(steps(path));
+    match levels {
+        Some(levels) if !is_deeper_than(value, levels) => Ok(()),
+        _ => Err(format!("exceeded max depth: the document would have more than {MAX_DEPTH} levels")),
+    }
+}
+
+/// Values in a document that is within its depth.
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(list) => list.iter().map(count).sum(),
+        Value::Object(map) => map.values().map(count).sum(),
+        _ => 0,
     }
 }
 
@@ -221,6 +269,31 @@ mod tests {
             {"op": "move", "from": "/first", "path": "/moved"},
         ]);
         assert_eq!(apply(&doc, &patch), Ok(json!({"metadata": {"annotations": {}}, "list": [0, 2, 3, 4], "moved": 0})));
+    }
+
+    #[test]
+    fn no_operation_nests_a_document_without_end() {
+        let deep = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!({ "a": inner }));
+        let path = |steps: usize| "/a".repeat(steps);
+        let document = deep(MAX_DEPTH);
+        let apply = |operations: Value| apply(&document, &operations);
+        for operation in [
+            json!({"op": "add", "path": path(MAX_DEPTH), "value": {}}),
+            json!({"op": "replace", "path": path(MAX_DEPTH), "value": []}),
+            json!({"op": "copy", "from": path(MAX_DEPTH - 1), "path": path(MAX_DEPTH)}),
+            json!({"op": "add", "path": path(100_000), "value": 1}),
+        ] {
+            let refused = apply(json!([operation]));
+            assert!(refused.is_err_and(|e| e.to_string().starts_with("exceeded max depth")), "{}", operation["op"]);
+        }
+        assert!(apply(json!([{"op": "add", "path": path(MAX_DEPTH), "value": 2}])).is_ok());
+        assert!(apply(json!([{"op": "replace", "path": path(1), "value": deep(MAX_DEPTH - 1)}])).is_ok());
+        // Each `move` adds to the depth of what the one before has made.
+        let sink = json!([
+            {"op": "add", "path": "/b", "value": {}},
+            {"op": "move", "from": "/a", "path": "/b/a"},
+        ]);
+        assert!(apply(sink).is_err_and(|e| e.to_string().starts_with("exceeded max depth")));
     }
 
     /// One operation on `{"a": {"b": null}, "l": [1, 2, null], "~": {"/": 1}}`, and what the reference library makes of it.

@@ -3,9 +3,11 @@
 //! Main type: [`PatchError`]; one module for each kind of patch. They know nothing of HTTP, storage or content types.
 
 pub mod apply;
+pub mod difference;
 mod explain;
 pub mod json;
 pub mod json_merge;
+pub mod keyed;
 pub mod last_applied;
 pub mod migrate;
 pub mod strategic;

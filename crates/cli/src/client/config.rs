@@ -1,11 +1,12 @@
 //! The file with the known servers and their tokens, shared with the `argocd` command. [`LocalConfig`] is the main type.
 
 use super::Failure;
+use crate::private;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::{
     env, fs,
-    io::Write as _,
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 use tiphys_gocompat::yaml::{self, Duplicates, Limits};
@@ -135,21 +136,9 @@ impl LocalConfig {
         // What a link points to is replaced, not the link.
         let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(failed)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
         let value = serde_json::to_value(self).map_err(|e| failed(e.into()))?;
-        let part = folder.join(format!(".config-{}", std::process::id()));
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let written = options.open(&part).and_then(|mut file| {
-            file.write_all(yaml::to_string(&value).as_bytes())?;
-            file.sync_all()
-        });
-        written.and_then(|()| fs::rename(&part, path)).map_err(|e| {
-            let _ = fs::remove_file(&part);
-            failed(e)
-        })
+        private::write(path, yaml::to_string(&value).as_bytes()).map_err(failed)
     }
 
     /// The context of a name, or the current one for an empty name.

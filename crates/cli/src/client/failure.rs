@@ -11,6 +11,8 @@ pub struct Failure {
     pub message: String,
     /// What the server answered, when it was the server.
     pub status: Option<Code>,
+    /// What to do about it, for whoever sits at a terminal; may be empty.
+    pub hint: &'static str,
 }
 
 impl Failure {
@@ -18,12 +20,16 @@ impl Failure {
     const ERROR: u8 = 20;
 
     pub fn error(message: impl Into<String>) -> Self {
-        Self { code: Self::ERROR, message: message.into(), status: None }
+        Self { code: Self::ERROR, message: message.into(), status: None, hint: "" }
     }
 
     /// What makes the command impossible from the start: 1, as the `argocd` command has it.
     pub fn fatal(message: impl Into<String>) -> Self {
         Self { code: 1, ..Self::error(message) }
+    }
+
+    pub fn with_hint(self, hint: &'static str) -> Self {
+        Self { hint, ..self }
     }
 
     /// A file that cannot be opened or read.
@@ -41,7 +47,18 @@ impl From<Status> for Failure {
     fn from(status: Status) -> Self {
         let code = status.code();
         let message = tiphys_repo::repo_server::shown(&status);
-        Self { status: Some(code), ..Self::error(message) }
+        Self { status: Some(code), hint: hint(code), ..Self::error(message) }
+    }
+}
+
+fn hint(code: Code) -> &'static str {
+    match code {
+        Code::Unauthenticated => "log in with `tiphys login SERVER`",
+        Code::Unavailable => "is the server running, and its address right? `tiphys context` shows which one is asked",
+        Code::NotFound => "check the name; `tiphys app list` shows the Applications that you may see",
+        Code::PermissionDenied => "either there is no such object, or your account may not do this: `tiphys account can-i`",
+        Code::Unimplemented => "STATUS.md lists what works",
+        _ => "",
     }
 }
 

@@ -6,6 +6,7 @@ mod failure;
 mod grpc;
 mod net;
 mod options;
+mod proxy;
 mod web;
 
 pub use config::{ContextRef, LocalConfig, Server, User};

@@ -1,13 +1,16 @@
 //! The byte stream to the API server. Main functions: [`dial`] and [`probe`].
 
-use super::{Connection, Failure};
+use super::{Connection, Failure, proxy};
 use std::io;
 use tiphys_repo::net::{self, Io, Tls};
 
 /// Opens the stream; `protocol` is what TLS asks for: `h2` or `http/1.1`.
 pub async fn dial(c: &Connection, protocol: &str) -> io::Result<Box<dyn Io>> {
-    let tls = (!c.plaintext).then(|| tls(c, c.insecure));
-    net::dial(&c.server, tls.as_ref(), protocol).await
+    let stream = proxy::tcp(c).await?;
+    if c.plaintext {
+        return Ok(Box::new(stream));
+    }
+    Ok(Box::new(net::secure(stream, &c.server, &tls(c, c.insecure), protocol).await?))
 }
 
 fn tls(c: &Connection, any: bool) -> Tls {
@@ -25,11 +28,11 @@ pub enum TlsProbe {
 
 /// Finds out whether a server speaks TLS and whether its certificate is good.
 pub async fn probe(c: &Connection) -> Result<TlsProbe, Failure> {
-    net::tcp(&c.server).await.map_err(|e| Failure::error(e.to_string()))?;
-    if net::handshake(&c.server, &tls(c, true), "h2").await.is_err() {
+    let open = async || proxy::tcp(c).await.map_err(|e| Failure::error(e.to_string()));
+    if net::secure(open().await?, &c.server, &tls(c, true), "h2").await.is_err() {
         return Ok(TlsProbe::Plaintext);
     }
-    match net::handshake(&c.server, &tls(c, false), "h2").await {
+    match net::secure(open().await?, &c.server, &tls(c, false), "h2").await {
         Ok(_) => Ok(TlsProbe::Trusted),
         Err(e) => Ok(TlsProbe::Untrusted(e.to_string())),
     }

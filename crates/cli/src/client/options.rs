@@ -201,7 +201,8 @@ impl ConnectArgs {
         }
         self.apply_flags(&mut connection)?;
         if connection.server.is_empty() {
-            return Err(Failure::fatal("Argo CD server address unspecified"));
+            let hint = "`tiphys login HOST:PORT`, or --server, or ARGOCD_SERVER; `tiphys up` starts a server and prints its address";
+            return Err(Failure::fatal("Argo CD server address unspecified").with_hint(hint));
         }
         connection.server = with_port(&connection.server);
         Ok(connection)

@@ -1,4 +1,4 @@
-//! `completion`: the script that lets a shell complete our commands and flags.
+//! `completion`: the script that lets a shell complete our commands and flags, and asks the server for names.
 
 use crate::{client::Failure, output};
 use clap_complete::Shell;
@@ -9,12 +9,96 @@ pub struct Completion {
     shell: Shell,
 }
 
+/// Takes the place of clap's function: names of Applications, projects, repositories and clusters are asked for when they are wanted.
+const BASH: &str = r#"
+_tiphys_names() {
+    local cur="${COMP_WORDS[COMP_CWORD]}" names=""
+    if [[ "$cur" != -* && $COMP_CWORD -ge 3 ]]; then
+        case "${COMP_WORDS[1]} ${COMP_WORDS[2]}" in
+            "app create" | "app list" | "app actions" | "repo add") ;;
+            "app "*) names="$(tiphys app list -o name 2>/dev/null)" ;;
+            "proj get") names="$(tiphys proj list -o name 2>/dev/null)" ;;
+            "repo get" | "repo rm") names="$(tiphys repo list -o url 2>/dev/null)" ;;
+            "cluster get") names="$(tiphys cluster list -o server 2>/dev/null)" ;;
+        esac
+    fi
+    if [[ -n "$names" ]]; then
+        COMPREPLY=($(compgen -W "$names" -- "$cur"))
+    else
+        _tiphys "$@"
+    fi
+}
+complete -F _tiphys_names -o bashdefault -o default tiphys
+"#;
+
+const FISH: &str = r#"
+complete -c tiphys -n "__fish_seen_subcommand_from app; and __fish_seen_subcommand_from get sync wait diff history manifests resources set delete patch terminate-op rollback" -f -a "(tiphys app list -o name 2>/dev/null)"
+complete -c tiphys -n "__fish_seen_subcommand_from proj; and __fish_seen_subcommand_from get" -f -a "(tiphys proj list -o name 2>/dev/null)"
+complete -c tiphys -n "__fish_seen_subcommand_from repo; and __fish_seen_subcommand_from get rm" -f -a "(tiphys repo list -o url 2>/dev/null)"
+complete -c tiphys -n "__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from get" -f -a "(tiphys cluster list -o server 2>/dev/null)"
+"#;
+
+/// After the first line, which names the command for zsh.
+const ZSH: &str = r#"
+_tiphys_apps() {
+    local -a names
+    names=(${(f)"$(tiphys app list -o name 2>/dev/null)"})
+    compadd -a names
+}
+"#;
+
 impl Completion {
     pub fn run(self, mut program: clap::Command) -> Result<(), Failure> {
-        let name = program.get_name().to_owned();
-        let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut program, name, &mut script);
-        output::print(&String::from_utf8_lossy(&script));
+        output::print(&script(self.shell, &mut program));
         Ok(())
+    }
+}
+
+fn script(shell: Shell, program: &mut clap::Command) -> String {
+    let name = program.get_name().to_owned();
+    let mut script = Vec::new();
+    clap_complete::generate(shell, program, name, &mut script);
+    let script = String::from_utf8_lossy(&script).into_owned();
+    match shell {
+        Shell::Bash => script + BASH,
+        Shell::Fish => script + FISH,
+        Shell::Zsh => {
+            let asked = [" -- The application:_default", " -- The applications:_default"];
+            let script = asked.iter().fold(script, |text, old| text.replace(old, &old.replace("_default", "_tiphys_apps")));
+            match script.split_once('\n') {
+                Some((first, rest)) => format!("{first}\n{ZSH}{rest}"),
+                None => script,
+            }
+        }
+        _ => script,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::{ClientCommand, adapt};
+    use clap::{CommandFactory as _, Parser};
+
+    #[derive(Parser)]
+    #[command(name = "tiphys")]
+    struct Program {
+        #[command(subcommand)]
+        _command: ClientCommand,
+    }
+
+    fn of(shell: Shell) -> String {
+        script(shell, &mut adapt(Program::command()))
+    }
+
+    #[test]
+    fn names_come_from_the_server_when_they_are_wanted() {
+        let bash = of(Shell::Bash);
+        let last = bash.lines().rev().find(|line| line.starts_with("complete -F"));
+        assert_eq!(last, Some("complete -F _tiphys_names -o bashdefault -o default tiphys"), "it takes the place of clap's");
+        assert!(bash.contains("_tiphys() {") && bash.contains("$(tiphys app list -o name 2>/dev/null)"));
+        assert!(of(Shell::Fish).contains("(tiphys app list -o name 2>/dev/null)"));
+        let zsh = of(Shell::Zsh);
+        assert!(zsh.starts_with("#compdef tiphys\n") && zsh.matches(":_tiphys_apps").count() > 5, "names are asked for in zsh");
     }
 }

@@ -59,4 +59,12 @@ impl SourceFiles for LocalFiles {
         found.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(Some(found))
     }
+
+    fn link(&self, path: &str) -> Option<(String, String)> {
+        let full = std::path::absolute(self.0.join(path)).ok()?;
+        let shown = full.display().to_string();
+        let shown = shown.trim_end_matches('/').to_owned();
+        let is_link = fs::symlink_metadata(&shown).is_ok_and(|about| about.is_symlink());
+        is_link.then(|| Some((shown, fs::canonicalize(&full).ok()?.display().to_string()))).flatten()
+    }
 }

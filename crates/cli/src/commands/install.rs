@@ -24,6 +24,13 @@ const IMAGE: &str = "tiphys:latest";
 const MANAGER: &str = "tiphys-install";
 const WITHOUT_NAMESPACE: [&str; 4] = ["Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"];
 
+/// Whoever deletes these deletes the Applications with them.
+const KEEPS_APPLICATIONS: [&str; 2] = ["Namespace", "CustomResourceDefinition"];
+const WARNING: &str = "\
+# To uninstall, do not `kubectl delete` this file: with the CRDs and the namespace every Application goes, and what those with a finalizer
+# deployed. Delete what `tiphys install --print --without-crds` prints instead; see docs/guide/uninstall.md.
+";
+
 /// Install the control plane on a cluster
 ///
 /// Applies the manifests of the folder deploy/, with the namespace and the image of the flags; --print prints them instead. Settings, Secrets,
@@ -35,6 +42,9 @@ pub struct InstallCommand {
     /// Print the manifests instead of applying them
     #[arg(long)]
     print: bool,
+    /// Leave out the CRDs and the namespace: deleting what is printed then leaves every Application, project and setting
+    #[arg(long)]
+    without_crds: bool,
     /// Image of the control plane; deploy/Containerfile builds one
     #[arg(long, default_value = IMAGE, value_name = "IMAGE")]
     image: String,
@@ -45,17 +55,22 @@ pub struct InstallCommand {
 impl InstallCommand {
     pub async fn run(self) -> Result<(), Failure> {
         let namespace = self.kube.namespace().unwrap_or(NAMESPACE);
-        let objects = manifests(namespace, &self.image).map_err(Failure::error)?;
+        let mut objects = manifests(namespace, &self.image).map_err(Failure::error)?;
+        if self.without_crds {
+            objects.retain(|o| !KEEPS_APPLICATIONS.contains(&o.kind()));
+        }
         if self.print {
             let texts: Vec<String> = objects.into_iter().map(|o| yaml::to_string(&o.into_value())).collect();
-            output::print(&texts.join("---\n"));
+            let warning = if self.without_crds { "" } else { WARNING };
+            output::print(&format!("{warning}{}", texts.join("---\n")));
             return Ok(());
         }
         finish(apply(&self.kube, objects).await, 1)?;
         output::print(&format!(
             "\nThe control plane is coming up in namespace {namespace}. Its page, and the first password of admin:\n  \
              kubectl -n {namespace} port-forward service/tiphys 8080:443    # https://localhost:8080\n  \
-             tiphys admin initial-password -n {namespace}\n"
+             {} admin initial-password -n {namespace}\n",
+            crate::program_name()
         ));
         Ok(())
     }

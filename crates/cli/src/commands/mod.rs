@@ -1,6 +1,7 @@
 //! The commands that ask an API server, one file a verb. Main type: [`ClientCommand`].
 //! Names, flags and output are those of the `argocd` command, so that scripts and habits keep working.
 
+pub mod absent;
 mod account;
 mod admin;
 mod app;
@@ -9,6 +10,7 @@ mod cluster;
 mod completion;
 mod context;
 mod diff;
+mod examples;
 mod files;
 mod helm;
 mod install;
@@ -113,13 +115,18 @@ fn list_document<T: serde::Serialize>(items: &[T], format: &str) -> Result<Strin
     output::document(&items, format)
 }
 
-/// Lets flags be given as Go's are: `--prune`, `--prune=true` and `--prune=false`.
+/// Lets flags be given as Go's are (`--prune`, `--prune=true`, `--prune=false`; `--password -x`), and adds examples to the help.
 pub fn adapt(command: Command) -> Command {
+    examples::add(adapt_flags(command), "")
+}
+
+fn adapt_flags(command: Command) -> Command {
     let global: Vec<Arg> = command.get_arguments().filter(|a| a.is_global_set()).cloned().collect();
     command.mut_args(adapt_flag).mut_subcommands(|sub| match sub.get_name() {
-        "up" | "control-plane" => sub,
-        "admin" | "apply" | "diff" | "helm" | "install" => without(adapt(sub), &global),
-        _ => adapt(sub),
+        "up" => sub.mut_args(takes_any_value),
+        "control-plane" => sub,
+        "admin" | "apply" | "diff" | "helm" | "install" => without(adapt_flags(sub), &global),
+        _ => adapt_flags(sub),
     })
 }
 
@@ -130,9 +137,16 @@ fn without(command: Command, global: &[Arg]) -> Command {
     command.args(hidden)
 }
 
+/// A flag with a value takes the next word, whatever that begins with, as Go's do: `--password -x`.
+fn takes_any_value(arg: Arg) -> Arg {
+    let has_value =
+        matches!(arg.get_action(), ArgAction::Set | ArgAction::Append) && arg.get_num_args().is_none_or(|n| n.min_values() == 1);
+    if has_value && !arg.is_positional() { arg.allow_hyphen_values(true) } else { arg }
+}
+
 fn adapt_flag(arg: Arg) -> Arg {
     if arg.get_value_parser().type_id() != TypeId::of::<bool>() {
-        return arg;
+        return takes_any_value(arg);
     }
     let has_default = matches!(arg.get_action(), ArgAction::SetTrue);
     let arg = arg.action(ArgAction::Set).num_args(0..=1).require_equals(true).default_missing_value("true").hide_possible_values(true);
@@ -184,12 +198,23 @@ mod tests {
             &["app", "actions", "run", "a", "restart", "--kind", "Deployment", "--all"],
             &["admin", "settings", "resource-overrides", "action", "f", "a", "--param", "b=c", "--argocd-cm-path", "g"],
             &["ctx"],
+            &["login", "localhost", "--username", "admin", "--password", "-x"],
+            &["app", "sync", "a", "--revision", "-1"],
+            &["app", "sync", "a", "--revision", "--prune"],
+            &["app", "set", "a", "-p", "-a=b", "--values", "-"],
+            &["app", "wait", "--timeout", "5", "-l", "-x"],
+            &["repo", "add", "https://example.org/r", "--username", "u", "--password", "-p"],
+            &["app", "sync", "a", "--local-repo-root", "/", "--ignore-normalizer-jq-execution-timeout", "2s"],
         ] {
             assert!(parse(words).is_ok(), "{words:?}: {:?}", parse(words).err());
         }
         for words in [&["app", "sync", "--prune=maybe", "a"][..], &["app", "list", "--bogus"], &["app", "get"]] {
             assert!(parse(words).is_err(), "{words:?}");
         }
+        let matches =
+            adapt(<Program as clap::CommandFactory>::command()).try_get_matches_from(["tiphys", "login", "h", "--password", "--insecure"]);
+        let login = matches.as_ref().ok().and_then(|m| m.subcommand()).map(|(_, m)| m.get_one::<String>("password").cloned());
+        assert_eq!(login.flatten().as_deref(), Some("--insecure"), "the next word is the value, as pflag has it");
         let program = parse(&["app", "list", "--plaintext=false"]).ok();
         assert!(program.is_some_and(|p| matches!(p.command, ClientCommand::App(_)) && p.connect.log_format().is_none()));
     }

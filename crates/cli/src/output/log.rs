@@ -3,30 +3,58 @@
 use super::{escape_html, time};
 use jiff::Timestamp;
 use serde_json::Value;
-use std::sync::OnceLock;
+use std::{io::IsTerminal as _, sync::OnceLock};
 
-static AS_TEXT: OnceLock<bool> = OnceLock::new();
+static FORMAT: OnceLock<Format> = OnceLock::new();
 
-/// `text` or `json`; anything but `text` is `json`, as it is the default.
-pub fn set_format(format: &str) {
-    let _ = AS_TEXT.set(format == "text");
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Json,
+    Text,
+    /// For people.
+    Plain,
 }
 
-fn line(level: &str, message: &str, time: &str, as_text: bool) -> String {
-    let quoted = |s: &str| Value::from(s).to_string();
-    if as_text {
-        return format!("time={} level={level} msg={}", quoted(time), quoted(message));
+/// `text` or `json`; without either it is for people at a terminal, and `json` elsewhere, where scripts read it.
+pub fn set_format(format: &str) {
+    let _ = FORMAT.set(chosen(format, std::io::stderr().is_terminal()));
+}
+
+fn chosen(format: &str, terminal: bool) -> Format {
+    match format {
+        "text" => Format::Text,
+        "" if terminal => Format::Plain,
+        _ => Format::Json,
     }
-    escape_html(&format!("{{\"level\":{},\"msg\":{},\"time\":{}}}", quoted(level), quoted(message), quoted(time)))
+}
+
+fn line(level: &str, message: &str, time: &str, format: Format) -> String {
+    let quoted = |s: &str| Value::from(s).to_string();
+    match format {
+        Format::Text => format!("time={} level={level} msg={}", quoted(time), quoted(message)),
+        Format::Json => escape_html(&format!("{{\"level\":{},\"msg\":{},\"time\":{}}}", quoted(level), quoted(message), quoted(time))),
+        Format::Plain => {
+            let level = if level == "fatal" { "error" } else { level };
+            // gRPC's code is for programs.
+            let message =
+                message.strip_prefix("rpc error: code = ").and_then(|m| m.split_once(" desc = ")).map_or(message, |(_, text)| text);
+            format!("{level}: {message}")
+        }
+    }
 }
 
 fn say(level: &str, message: &str) {
-    let as_text = AS_TEXT.get().copied().unwrap_or(false);
-    eprintln!("{}", line(level, message, &time::rfc3339(Timestamp::now()), as_text));
+    let format = FORMAT.get().copied().unwrap_or_else(|| chosen("", std::io::stderr().is_terminal()));
+    eprintln!("{}", line(level, message, &time::rfc3339(Timestamp::now()), format));
 }
 
-pub fn fatal(message: &str) {
+/// `hint`: what to do about it, shown to people only.
+pub fn fatal(message: &str, hint: &str) {
     say("fatal", message);
+    let format = FORMAT.get().copied().unwrap_or_else(|| chosen("", std::io::stderr().is_terminal()));
+    if format == Format::Plain && !hint.is_empty() {
+        eprintln!("hint: {hint}");
+    }
 }
 
 pub fn error(message: &str) {
@@ -46,12 +74,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn people_at_a_terminal_get_text() {
+        assert_eq!(
+            (chosen("", true), chosen("", false), chosen("json", true), chosen("text", false)),
+            (Format::Plain, Format::Json, Format::Json, Format::Text)
+        );
+        let of = |level: &str, message: &str| line(level, message, "now", Format::Plain);
+        assert_eq!(
+            of("fatal", "rpc error: code = NotFound desc = applications.argoproj.io \"x\" not found"),
+            "error: applications.argoproj.io \"x\" not found"
+        );
+        assert_eq!(of("warning", "a < b"), "warning: a < b");
+    }
+
+    #[test]
     fn lines() {
         let now = "2026-01-02T03:04:05Z";
         assert_eq!(
-            line("fatal", "rpc error: desc = \"a\" < b", now, false),
+            line("fatal", "rpc error: desc = \"a\" < b", now, Format::Json),
             r#"{"level":"fatal","msg":"rpc error: desc = \"a\" \u003c b","time":"2026-01-02T03:04:05Z"}"#
         );
-        assert_eq!(line("warning", "a \"b\"", now, true), r#"time="2026-01-02T03:04:05Z" level=warning msg="a \"b\"""#);
+        assert_eq!(line("warning", "a \"b\"", now, Format::Text), r#"time="2026-01-02T03:04:05Z" level=warning msg="a \"b\"""#);
     }
 }

@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use tiphys_api::resource::ResourceNode;
 
+/// Deeper nodes are not shown. Trees of ours end before.
+const MAX_DEPTH: usize = 64;
+
 /// Nodes by parent, in the order they were given.
 pub struct Nodes<'a> {
     roots: Vec<&'a ResourceNode>,
@@ -38,8 +41,8 @@ impl<'a> Nodes<'a> {
     ) {
         visit(&branch(last), node);
         let uid = node.resource_ref.uid.as_str();
-        // Owner references can form a circle; a node without uid has no children.
-        if uid.is_empty() || !seen.insert(uid) {
+        // Owner references can form a circle, and a server may tell of any depth; a node without uid has no children.
+        if uid.is_empty() || last.len() >= MAX_DEPTH || !seen.insert(uid) {
             return;
         }
         let children = self.children.get(uid).map_or(&[][..], Vec::as_slice);
@@ -86,5 +89,15 @@ mod tests {
         let mut count = 0;
         Nodes::new(&nodes).walk(|_, _| count += 1);
         assert_eq!(count, 3);
+    }
+
+    #[test]
+    fn a_chain_without_end_is_cut() {
+        let names: Vec<String> = (0..100_000).map(|n| n.to_string()).collect();
+        let nodes: Vec<ResourceNode> =
+            names.iter().enumerate().map(|(n, name)| node(name, if n == 0 { "" } else { &names[n - 1] })).collect();
+        let mut shown = 0;
+        Nodes::new(&nodes).walk(|_, _| shown += 1);
+        assert_eq!(shown, MAX_DEPTH + 1);
     }
 }

@@ -1,8 +1,10 @@
 //! `tiphys control-plane`: controller, API and page in one process, for a cluster; what `tiphys up` does without its demonstration.
 
 use super::{
+    connections::ConnectionArgs,
     controller::{ControllerArgs, terminated},
     logs::Logs,
+    metrics,
     up::bootstrap,
     wire::ControlPlane,
 };
@@ -10,6 +12,7 @@ use anyhow::Context;
 use clap::Args;
 use std::{net::IpAddr, path::PathBuf};
 use tiphys_cluster::{Cluster, ConnectOptions, Source, records::Told};
+use tiphys_controllers::metrics::report::Choice;
 use tiphys_server::Tls;
 use tokio::net::TcpListener;
 
@@ -31,12 +34,17 @@ pub struct ControlPlaneArgs {
     /// Port of API and page
     #[arg(long, default_value_t = 8080)]
     port: u16,
+    /// Port of the API's own metrics, without TLS; 0 for none
+    #[arg(long, value_name = "PORT", default_value_t = 8083, env = "ARGOCD_SERVER_METRICS_PORT")]
+    api_metrics_port: u16,
     /// Serve without TLS, as behind a proxy that ends it
     #[arg(long, env = "ARGOCD_SERVER_INSECURE")]
     insecure: bool,
     /// Path prefix that a proxy keeps
     #[arg(long, default_value = "", env = "ARGOCD_SERVER_ROOTPATH")]
     rootpath: String,
+    #[command(flatten)]
+    connections: ConnectionArgs,
     #[command(flatten)]
     controller: ControllerArgs,
     /// Create CRDs, settings and the admin password if they are missing; `tiphys admin initial-password` prints it
@@ -60,8 +68,10 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("port {} cannot be opened; choose another with --port", args.port))?;
     let tls = if args.insecure { Tls::Off } else { tls_of(&ready.plane) };
-    let server = ready.plane.server(!args.insecure, &args.rootpath);
+    let server = ready.plane.server(!args.insecure, &args.rootpath, args.connections.options());
+    let report = ready.plane.report(Choice::default());
     let (controller, shutdown) = ready.begin();
+    metrics::of_api(args.address, args.api_metrics_port, server.clone(), report, shutdown.clone()).await?;
     let stop = shutdown.clone();
     let api = tokio::spawn(async move { server.serve(listener, tls, stop).await });
     tracing::info!(port = args.port, "serving");

@@ -1,6 +1,7 @@
 //! The Application controller, alone or beside the API. Main type: [`ControllerArgs`].
 
 use super::{
+    git::GitArgs,
     logs::Logs,
     metrics::MetricsArgs,
     redis::RedisArgs,
@@ -14,6 +15,7 @@ use clap::Args;
 use std::{net::IpAddr, os::unix::fs::DirBuilderExt, path::PathBuf};
 use tiphys_cluster::{Cluster, RecordsOptions, records::Told};
 use tiphys_controllers::application::{self, Dependencies};
+use tiphys_repo::RepoOptions;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -41,11 +43,34 @@ pub struct ControllerArgs {
     /// Folder for copies of repositories [default: a new one in the temporary folder]
     #[arg(long, value_name = "DIR")]
     repositories: Option<PathBuf>,
+    /// Let Applications name repositories of this machine (file:// URLs and absolute paths): for tests; everybody who may create an
+    /// Application can then read every repository that this process can
+    #[arg(long)]
+    allow_file_repositories: bool,
+    #[command(flatten, next_help_heading = "Limits of repositories")]
+    git: GitArgs,
+}
+
+/// A folder for copies of repositories; one that was made for this process goes with it.
+struct Repositories {
+    path: PathBuf,
+    temporary: bool,
+}
+
+impl Drop for Repositories {
+    fn drop(&mut self) {
+        if self.temporary
+            && let Err(error) = std::fs::remove_dir_all(&self.path)
+        {
+            tracing::warn!(path = %self.path.display(), %error, "the temporary folder of repositories is left behind");
+        }
+    }
 }
 
 /// A controller that is ready to begin.
 pub struct Ready {
     pub plane: ControlPlane,
+    repositories: Repositories,
     controller: Dependencies,
     stop: CancellationToken,
 }
@@ -58,7 +83,9 @@ impl ControllerArgs {
         let (redis, stop) = (self.redis.place()?, CancellationToken::new());
         let (cluster, namespace) = place;
         let records = RecordsOptions { application_namespaces: self.namespaces(), told, ..RecordsOptions::new(namespace) };
-        let mut plane = ControlPlane::start(cluster, records, self.repositories()?, false).await?;
+        let options = RepoOptions { allow_local: self.allow_file_repositories, ..self.git.options() };
+        let repositories = self.repositories()?;
+        let mut plane = ControlPlane::start(cluster, records, repositories.path.clone(), options).await?;
         let context = || TraceContext::here().map(|context| context.to_string());
         plane.repo_server = self.repo_server.client()?.map(|server| server.with_context(context));
         self.traces.start(&plane.records.settings(), &logs.traces)?;
@@ -69,7 +96,7 @@ impl ControllerArgs {
             plane.share(redis);
         }
         let controller = plane.controller(self.status_processors, Some(sharding));
-        Ok(Ready { plane, controller: Dependencies { wave_delay: self.sync_wave_delay, ..controller }, stop })
+        Ok(Ready { plane, repositories, controller: Dependencies { wave_delay: self.sync_wave_delay, ..controller }, stop })
     }
 
     /// A variable that is set and empty, as Argo CD's manifests have them, says nothing.
@@ -79,19 +106,24 @@ impl ControllerArgs {
     }
 
     /// The folder that was given, else a new one that nobody else can have made before.
-    fn repositories(&self) -> anyhow::Result<PathBuf> {
+    fn repositories(&self) -> anyhow::Result<Repositories> {
         let new = || std::env::temp_dir().join(format!("tiphys-repositories-{:016x}", rand::random::<u64>()));
         let path = self.repositories.clone().unwrap_or_else(new);
         let made = std::fs::DirBuilder::new().recursive(self.repositories.is_some()).mode(0o700).create(&path);
         made.with_context(|| format!("folder {} cannot be made; choose another with --repositories", path.display()))?;
-        Ok(path)
+        Ok(Repositories { path, temporary: self.repositories.is_none() })
     }
 }
 
 impl Ready {
     /// Begins to look after Applications; to be stopped by the token.
     pub fn begin(self) -> (JoinHandle<()>, CancellationToken) {
-        (tokio::spawn(application::run(self.controller, self.stop.clone())), self.stop)
+        let (controller, repositories, stop) = (self.controller, self.repositories, self.stop.clone());
+        let run = async move {
+            application::run(controller, stop).await;
+            drop(repositories);
+        };
+        (tokio::spawn(run), self.stop)
     }
 }
 

@@ -16,6 +16,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
+use tiphys_api::access::without_passwords;
 use tiphys_cluster::Records;
 use tracing::{Event, Level, Subscriber, field, span};
 use tracing_subscriber::{EnvFilter, Layer, Registry, layer::Context, prelude::*, registry::LookupSpan, reload};
@@ -105,6 +106,10 @@ impl Fields {
             "level" => "fields.level",
             "time" => "fields.time",
             name => name,
+        };
+        let value = match value {
+            Value::String(text) => Value::String(without_passwords(&text)),
+            other => other,
         };
         self.0.insert(name.to_owned(), value);
     }

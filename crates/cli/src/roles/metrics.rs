@@ -4,8 +4,12 @@ use anyhow::Context;
 use axum::{Router, response::IntoResponse, routing::get};
 use clap::Args;
 use http::{StatusCode, header::CONTENT_TYPE};
+use hyper_util::rt::TokioExecutor;
 use std::{net::IpAddr, sync::Arc};
+use tiphys_cluster::Records;
 use tiphys_controllers::metrics::report::{self, Choice, Report};
+use tiphys_listen::{Builder, Connections, Limits};
+use tiphys_server::Server;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -44,9 +48,43 @@ impl MetricsArgs {
             .await
             .with_context(|| format!("port {port} cannot be opened; choose another with --metrics-port, or 0 for none"))?;
         let report = Arc::new(report);
-        let router = Router::new().route("/metrics", get(move || metrics(report.clone()))).route("/healthz", get(|| async { "ok\n" }));
-        tokio::spawn(async move { axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await });
+        let records = report.records.clone();
+        let health = move || std::future::ready(health(&records));
+        let router = Router::new().route("/metrics", get(move || metrics(report.clone()))).route("/healthz", get(health));
+        serve(listener, router, stop);
         Ok(())
+    }
+}
+
+/// What the API counts and what this process asks of API servers, on a port of its own as in Argo CD, until it is told to stop.
+pub async fn of_api(address: IpAddr, port: u16, server: Server, report: Report, stop: CancellationToken) -> anyhow::Result<()> {
+    if port == 0 {
+        return Ok(());
+    }
+    let listener = TcpListener::bind((address, port))
+        .await
+        .with_context(|| format!("port {port} cannot be opened; choose another with --api-metrics-port, or 0 for none"))?;
+    let text = move || {
+        let requests = report.requests().unwrap_or_else(|e| format!("# {e}\n"));
+        std::future::ready(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], server.metrics() + &requests))
+    };
+    let router = Router::new().route("/metrics", get(text)).route("/healthz", get(|| async { "ok\n" }));
+    serve(listener, router, stop);
+    Ok(())
+}
+
+/// Whoever asks for metrics asks seldom, and from few places.
+fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+    let connections = Connections::new(Limits { total: 100, per_peer: 50, ..Limits::default() });
+    let builder = Builder::new(TokioExecutor::new());
+    tokio::spawn(tiphys_listen::serve_router(listener, None, builder, router, connections, stop));
+}
+
+/// Ready as long as it hears of Applications and settings.
+fn health(records: &Records) -> (StatusCode, String) {
+    match records.problem() {
+        None => (StatusCode::OK, "ok\n".to_owned()),
+        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
     }
 }
 

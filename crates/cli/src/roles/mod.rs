@@ -1,8 +1,10 @@
 //! The roles of the program: what runs until it is stopped.
 
 pub mod argocd;
+mod connections;
 pub mod control_plane;
 mod controller;
+mod git;
 pub mod logs;
 mod metrics;
 mod page;

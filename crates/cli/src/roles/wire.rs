@@ -28,7 +28,7 @@ use tiphys_server::{
 pub struct ControlPlane {
     pub records: Records,
     clusters: Clusters,
-    states: AppStates,
+    pub states: AppStates,
     repos: Repos,
     /// Where manifests come from, if not from this process.
     pub repo_server: Option<RepoServer>,
@@ -38,12 +38,11 @@ pub struct ControlPlane {
 impl ControlPlane {
     /// Starts following the records of a cluster and waits until they are known.
     ///
-    /// `local_repositories`: whether Applications may name folders of this machine, as `tiphys up` lets them.
-    pub async fn start(cluster: Cluster, place: RecordsOptions, repositories: PathBuf, local_repositories: bool) -> anyhow::Result<Self> {
+    /// `options` say what repositories may cost, and whether Applications may name folders of this machine, as `tiphys up` lets them.
+    pub async fn start(cluster: Cluster, place: RecordsOptions, repositories: PathBuf, options: RepoOptions) -> anyhow::Result<Self> {
         let records = Records::start(cluster.clone(), place);
         records.wait_ready().await?;
         let clusters = Clusters::new(cluster, records.clone());
-        let options = RepoOptions { allow_local: local_repositories, ..RepoOptions::default() };
         Ok(Self {
             records,
             clusters,
@@ -55,14 +54,14 @@ impl ControlPlane {
     }
 
     /// The API.
-    pub fn server(&self, secure_cookie: bool, root_path: &str) -> Server {
+    pub fn server(&self, secure_cookie: bool, root_path: &str, options: Options) -> Server {
         let namespace = self.records.namespace.clone();
         Server::new(Deps {
             store: Arc::new(RecordStore::new(self.records.clone())),
             live: Arc::new(ClusterLive::new(self.records.clone(), self.clusters.clone(), self.states.clone())),
             sources: self.sources(),
             assets: page::assets(),
-            options: Options { namespace, version: version(), secure_cookie, root_path: root_path.to_owned(), ..Options::default() },
+            options: Options { namespace, version: version(), secure_cookie, root_path: root_path.to_owned(), ..options },
         })
     }
 

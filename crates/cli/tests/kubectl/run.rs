@@ -30,7 +30,7 @@ impl Program {
     /// The genuine program, if `KUBECTL` says where it is.
     pub fn kubectl() -> Option<Self> {
         let Some(path) = std::env::var_os("KUBECTL") else {
-            println!("SKIPPED: set KUBECTL to the genuine kubectl 1.36");
+            tiphys_testkit::skip("kubectl-1.36", "KUBECTL does not name a kubectl 1.36");
             return None;
         };
         Some(Self { path: path.into(), home: TempDir::new().expect("a folder") })
@@ -63,7 +63,7 @@ impl Place {
     /// The one that `KUBECONFIG` names, if `TIPHYS_TEST_REAL=1`.
     pub fn real() -> Option<Self> {
         if std::env::var("TIPHYS_TEST_REAL").as_deref() != Ok("1") {
-            println!("SKIPPED: needs a real API server; use `make test-real`");
+            tiphys_testkit::skip("real", "it needs a real API server: make test-real");
             return None;
         }
         let path = std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster");

@@ -134,8 +134,15 @@ pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
     let port = free_port();
     let mut command = Command::new(program());
     command.args(["control-plane", "--bootstrap", "--address", "127.0.0.1", "--port", &port.to_string(), "--namespace", &place]);
-    let metrics = free_port();
-    command.args(["--metrics-port", &metrics.to_string(), "--metrics-application-conditions", "ComparisonError"]);
+    let (metrics, of_api) = (free_port(), free_port());
+    command.args([
+        "--api-metrics-port",
+        &of_api.to_string(),
+        "--metrics-port",
+        &metrics.to_string(),
+        "--metrics-application-conditions",
+        "ComparisonError",
+    ]);
     command.arg("--kubeconfig").arg(&own).arg("--repositories").arg(folder.path().join("repositories"));
     let log = fs::File::create(folder.path().join("log")).expect("a file");
     let _plane = Plane(command.stdin(Stdio::null()).stdout(log.try_clone().expect("a file")).stderr(log).spawn().expect("it starts"));
@@ -180,6 +187,19 @@ pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
         let missing = parts.iter().find(|part| !text.contains(**part));
         missing.map_or(Ok(()), |part| Err(format!("{part} is missing in {text}")))
     });
+    let text = get(of_api, "/metrics");
+    for part in [
+        "grpc_server_handled_total{",
+        "grpc_server_msg_received_total{",
+        "argocd_kubectl_requests_total{",
+        "argocd_kubectl_request_duration_seconds_bucket{",
+        "argocd_kubectl_request_size_bytes_bucket{",
+        "argocd_kubectl_response_size_bytes_bucket{",
+        "argocd_kubectl_rate_limiter_duration_seconds_bucket{",
+    ] {
+        assert!(text.contains(part), "{part} is missing in {text}");
+    }
+    assert!(!text.contains("# EOF"), "the format of Prometheus has no such line");
     world.kube.delete(&format!("{apps}/unreachable"));
     let _ = world.kube.send("DELETE", &format!("/api/v1/namespaces/{place}"), "", None);
 }
@@ -187,8 +207,7 @@ pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
 #[test]
 fn what_is_printed_is_what_kustomize_makes() {
     let Some(kustomize) = std::env::var_os("KUSTOMIZE") else {
-        eprintln!("skipped: needs a kustomize (KUSTOMIZE); use `make test-real`");
-        return;
+        return tiphys_testkit::skip("kustomize", "KUSTOMIZE does not name a kustomize");
     };
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
     let built = Command::new(kustomize).arg("build").arg(deploy).output().expect("kustomize runs");
@@ -198,5 +217,7 @@ fn what_is_printed_is_what_kustomize_makes() {
         documents
     };
     let printed = output_of(&program(), &["install", "--print"]);
-    assert_eq!(sorted(&printed.stdout), sorted(&String::from_utf8_lossy(&built.stdout)), "{}", printed.stderr);
+    // It begins with how not to uninstall.
+    let manifests: String = printed.stdout.lines().skip_while(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+    assert_eq!(sorted(&manifests), sorted(&String::from_utf8_lossy(&built.stdout)), "{}", printed.stderr);
 }

@@ -158,7 +158,7 @@ pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
     bad.suffers(&helm(json!({"valueFiles": ["file:///etc/passwd"]})), &["ComparisonError", "the URL scheme 'file' is not allowed"]);
     bad.suffers(
         &helm(json!({"valueFiles": ["none.yaml"]})),
-        &["ComparisonError", "failed to execute helm template command: open chart/none.yaml: no such file or directory"],
+        &["ComparisonError", "failed to execute helm template command: Error: open chart/none.yaml: no such file or directory"],
     );
     bad.suffers(&json!({"source": {"chart": "nginx"}}), &["ComparisonError", "chart nginx: Helm repositories are not supported yet"]);
     bad.suffers(&json!({"source": {"path": "kustomize"}}), &["ComparisonError", "Kustomize", "not supported yet"]);
@@ -183,7 +183,7 @@ pub fn bad_manifests_are_named_and_cost_nothing(world: &mut World) {
     bad.suffers(&json!({"source": {"path": "empty"}}), &["SyncError", "auto-sync will wipe out all resources"]);
     bad.suffers(&json!({"source": {"path": "yaml"}}), &["ComparisonError", "broken.yaml", "line "]);
     bad.suffers(&json!({"source": {"path": "kind"}}), &["SyncError", "example.org", "Widget"]);
-    bad.suffers(&json!({"source": {"path": "name"}}), &["name", "ConfigMap"]);
+    bad.suffers(&json!({"source": {"path": "name"}}), &["SyncError", "resource name may not be empty"]);
     bad.suffers(&json!({"source": {"path": "field"}}), &["SyncError", "port"]);
 }
 

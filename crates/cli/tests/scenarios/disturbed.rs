@@ -12,11 +12,11 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/cli lies two folders down")
 }
 
-/// The control plane as its script knows it; `None`, and said aloud, when another has made it.
+/// The control plane as its script knows it; `None`, and skipped, when it was made otherwise.
 fn control_plane(world: &World) -> Option<Running> {
     let running = ControlPlane::of(root(), &world.kubeconfig());
     if running.is_none() {
-        eprintln!("skipped: only a control plane of scripts/control-plane can be restarted");
+        tiphys_testkit::skip("control-plane", "only a control plane of scripts/control-plane can be restarted");
     }
     running
 }

@@ -46,7 +46,7 @@ impl Ground<'_> {
         let metrics = free_port();
         let mut command = Command::new(program());
         command.args(["control-plane", "--bootstrap", "--address", "127.0.0.1", "--namespace", &self.place, "--pod-name", pod]);
-        command.args(["--port", &free_port().to_string(), "--metrics-port", &metrics.to_string()]);
+        command.args(["--port", &free_port().to_string(), "--api-metrics-port", "0", "--metrics-port", &metrics.to_string()]);
         command.args(["--repo-server", &self.repo_server, "--repo-server-plaintext"]);
         command.arg("--kubeconfig").arg(self.world.kubeconfig()).arg("--repositories").arg(self.folder.path().join(pod));
         let log = File::create(self.folder.path().join(format!("{pod}.log"))).expect("a file");

@@ -32,7 +32,7 @@ impl World {
     /// `None` unless `TIPHYS_TEST_REAL=1`; then `KUBECONFIG` names the cluster (`scripts/test-real` sets both).
     pub fn real(scenario: &str) -> Option<Self> {
         if std::env::var("TIPHYS_TEST_REAL").as_deref() != Ok("1") {
-            eprintln!("skipped: needs a real control plane; use `make test-real`");
+            tiphys_testkit::skip("real", "it needs a real control plane: make test-real");
             return None;
         }
         let kubeconfig = PathBuf::from(std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster"));

@@ -10,9 +10,10 @@ use serde_json::Value;
 use std::{collections::HashMap, sync::Arc};
 use tiphys_apimachinery::{
     Gvk, Object,
-    patch::{PatchError, json_merge, last_applied, strategic, three_way},
+    patch::{PatchError, json_merge, keyed, last_applied, strategic, three_way},
     schema::{self, KUBERNETES_VERSION, Schema, TypeRef},
 };
+use tiphys_engine::diff;
 
 /// The three documents of a patch.
 pub(crate) struct ThreeWay {
@@ -35,6 +36,29 @@ impl ThreeWay {
             three_way::check_identity_unchanged(&patch)?;
         }
         Ok(patch.as_object().is_some_and(|p| !p.is_empty()).then_some(patch))
+    }
+
+    /// The patch of a sync, after which each item of a list that is wanted is there, also where kubectl's patch cannot tell items apart.
+    pub fn keyed_patch(&self, ty: Option<TypeRef<'_>>) -> Result<Option<Value>, PatchError> {
+        let mut patch = match self.patch(ty, true)? {
+            Some(patch) => patch,
+            None if ty.is_none() => return Ok(None),
+            None => Value::Object(Default::default()),
+        };
+        if let Some(ty) = ty {
+            keyed::complete(&mut patch, &self.original, &self.modified, &self.current, ty)?;
+        }
+        Ok(patch.as_object().is_some_and(|p| !p.is_empty()).then_some(patch))
+    }
+
+    /// What was applied through a Secret's `stringData` is in its `data`, where keys that are not wanted any more have to go.
+    pub fn fold_string_data(&mut self) {
+        let original = Object::from_value(self.original.clone()).unwrap_or_default();
+        if original.kind() == "Secret" && original.group().is_empty() && original.0.contains_key("stringData") {
+            let mut folded = original;
+            diff::fold_string_data(&mut folded);
+            self.original = folded.into_value();
+        }
     }
 
     /// What the server would make of the patch.

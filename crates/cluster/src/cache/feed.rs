@@ -119,7 +119,7 @@ impl Sink for Feed {
         let mut store = shared.write();
         let effects = store.retain_listed(self.slot, &self.scope, &self.listed, version);
         let slot = store.slot_mut(self.slot);
-        (slot.listed, slot.error) = (true, None);
+        slot.readings.succeeded(&self.scope);
         slot.position = slot.position.max(version);
         drop(store);
         self.listed = HashSet::new();
@@ -146,19 +146,19 @@ impl Sink for Feed {
 
     fn position(&mut self, resource_version: &str) {
         let (Some(shared), Ok(version)) = (self.shared.upgrade(), resource_version.parse::<u64>()) else { return };
+        let mut store = shared.write();
+        let slot = store.slot_mut(self.slot);
+        slot.readings.goes_on(&self.scope);
         // With several watches there is no position of the whole kind.
         if self.scope == Scope::All {
-            let mut store = shared.write();
-            let slot = store.slot_mut(self.slot);
             slot.position = slot.position.max(version);
-            slot.error = None;
         }
     }
 
     fn failed(&mut self, error: &Error) {
         let Some(shared) = self.shared.upgrade() else { return };
         tracing::warn!(kind = %self.kind.gvk, %error, "cannot follow this kind; trying again");
-        shared.write().slot_mut(self.slot).error = Some(error.to_string());
+        shared.write().slot_mut(self.slot).readings.failed(&self.scope, error);
         self.report(&shared);
     }
 }

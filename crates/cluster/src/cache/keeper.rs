@@ -84,9 +84,14 @@ impl Keeper {
 }
 
 fn start(shared: &Arc<Shared>, kind: &Arc<Kind>, cancel: &CancellationToken) {
-    let slot = shared.write().slot_for(kind);
     let cluster = shared.discovery.cluster();
     let scopes = scopes(shared, kind);
+    let slot = {
+        let mut store = shared.write();
+        let slot = store.slot_for(kind);
+        store.slot_mut(slot).readings.begin(&scopes);
+        slot
+    };
     shared.pending.send_modify(|n| *n += scopes.len());
     for scope in scopes {
         let target = Target {

@@ -7,11 +7,13 @@
 mod feed;
 mod keeper;
 mod parse;
+mod readable;
 mod record;
 mod store;
 #[cfg(test)]
 mod tests;
 
+pub use readable::{Known, Unreadable};
 pub use record::Details;
 pub use store::Deed;
 
@@ -22,7 +24,10 @@ use crate::{
     request::Call,
     traffic::Histogram,
 };
-use record::{Body, Entry, Uid};
+use futures::{StreamExt, stream};
+use hashbrown::HashSet;
+use readable::Within;
+use record::{Body, Entry, KindId, NameId, Uid};
 use std::{
     collections::BTreeMap,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
@@ -34,11 +39,15 @@ use tiphys_apimachinery::{GroupKind, Gvk, Kept, Object, ResourceKey};
 use tiphys_engine::{
     customize::Customizations,
     tree,
-    types::{ExclusionRule, Health, Tracking},
+    types::{ExclusionRule, Health, KindInfo as _, Tracking},
 };
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+/// How often a reader looks whether a kind has been listed.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
+/// How long a reader waits for the first list of a kind.
+const FIRST_LISTS: Duration = Duration::from_secs(10);
 /// GETs at once for objects whose bodies are not kept.
 const FETCHES: usize = 16;
 /// Claims of larger StatefulSets are looked for only as far as they are there without a gap.
@@ -291,7 +300,7 @@ impl LiveCache {
     /// Kinds that cannot be followed at the moment, and why. What was known of them before is kept.
     pub fn failures(&self) -> Vec<(GroupKind, String)> {
         let store = self.shared.read();
-        store.slots().iter().filter_map(|s| Some((s.kind.gvk.group_kind(), s.error.clone()?))).collect()
+        store.slots().iter().filter_map(|s| Some((s.kind.gvk.group_kind(), s.readings.error()?.to_owned()))).collect()
     }
 
     /// How many events of watches there were of each kind that had any.
@@ -308,46 +317,131 @@ impl LiveCache {
     pub fn stats(&self) -> Stats {
         let store = self.shared.read();
         Stats {
-            kinds: store.slots().iter().filter(|s| s.listed).count(),
+            kinds: store.slots().iter().filter(|s| s.readings.is_listed()).count(),
             objects: store.slots().iter().map(|s| s.objects).sum(),
             managed: store.entries().filter(|e| e.body.is_some()).count(),
             body_bytes: store.body_bytes(),
             record_bytes: store.record_bytes(),
-            failed_kinds: store.slots().iter().filter(|s| s.error.is_some()).count(),
+            failed_kinds: store.slots().iter().filter(|s| s.readings.error().is_some()).count(),
         }
     }
 
     /// Everything marked with the Application's instance name, and what there is of `also` (the keys Git wants), whole.
     ///
-    /// From then on the bodies of `also` are kept, so asking again costs no request. An error means that something could not be read,
-    /// which is different from its not being there.
-    pub async fn managed(&self, app: &str, also: &[ResourceKey]) -> Result<BTreeMap<ResourceKey, Arc<Kept>>, Error> {
+    /// From then on the bodies of `also` are kept, so asking again costs no request.
+    ///
+    /// # Errors
+    /// A kind of `also` or `known`, or one of which something is marked, could not be read: there may be more than what can be seen.
+    pub async fn managed(&self, app: &str, also: &[ResourceKey], known: &Known) -> Result<BTreeMap<ResourceKey, Arc<Kept>>, Unreadable> {
         let mut bodies: Vec<(ResourceKey, Arc<Body>)> = Vec::new();
         let mut missing = Vec::new();
-        {
+        self.await_lists(app, also, known).await;
+        let mut unreadable = {
             let mut store = self.shared.write();
             let unmarked = |key: &&ResourceKey| store.find(key).is_none_or(|e| store.name(e.app) != app);
             let wanted: Vec<ResourceKey> = also.iter().filter(unmarked).cloned().collect();
             store.pin(app, wanted.clone());
-            bodies.extend(store.of_app(app).filter_map(|e| Some((store.key(e), e.body.clone()?))));
+            let unreadable = self.unreadable(&store, app, also, known);
+            for entry in store.of_app(app) {
+                match &entry.body {
+                    Some(body) => bodies.push((store.key(entry), body.clone())),
+                    None => missing.push(store.key(entry)),
+                }
+            }
             for key in wanted {
                 match (store.find(&key), store.find_slot(&key.group_kind())) {
                     (Some(Entry { body: Some(body), .. }), _) => bodies.push((key, body.clone())),
                     // Followed, listed and not there: it does not exist.
-                    (None, Some((_, slot))) if slot.listed && self.covers(&key) => {}
+                    (None, Some((_, slot))) if slot.readings.is_listed() && self.covers(&key) => {}
                     _ => missing.push(key),
                 }
             }
+            unreadable
+        };
+        // What is certain to be incomplete need not be completed.
+        if unreadable.kinds().next().is_some() {
+            return unreadable.or(BTreeMap::new());
         }
         let mut found: BTreeMap<_, _> = bodies.into_iter().map(|(key, body)| (key, body.kept.clone())).collect();
-        use futures::{StreamExt, TryStreamExt, stream};
-        let fetched: Vec<_> = stream::iter(missing)
-            .map(|key| async move { self.fetch_now(&key).await.map(|o| (key, o)) })
-            .buffer_unordered(FETCHES)
-            .try_collect()
-            .await?;
-        found.extend(fetched.into_iter().filter_map(|(key, object)| Some((key, Arc::new(Kept::from(object?))))));
-        Ok(found)
+        let mut fetched = stream::iter(missing).map(|key| async move { (self.fetch_now(&key).await, key) }).buffer_unordered(FETCHES);
+        while let Some((object, key)) = fetched.next().await {
+            match object {
+                Ok(object) => found.extend(object.map(|object| (key, Arc::new(Kept::from(object))))),
+                Err(error) => unreadable.add(key.group_kind(), error.to_string()),
+            }
+        }
+        unreadable.or(found)
+    }
+
+    /// Whether the kinds of these resources can be read now.
+    pub fn readable(&self, known: &Known) -> Result<(), Unreadable> {
+        self.unreadable(&self.shared.read(), "", &[], known).or(())
+    }
+
+    /// What cannot be read of the kinds that are needed to have everything of an Application.
+    fn unreadable(&self, store: &Store, app: &str, also: &[ResourceKey], known: &Known) -> Unreadable {
+        let mut unreadable = Unreadable::none();
+        let kinds = self.kinds();
+        for (kind, within) in needed(store, app, also, known) {
+            let why = store.find_slot(&kind).and_then(|(_, slot)| slot.readings.unreadable(&within));
+            // Its group could not be asked what it has.
+            if let Some(why) = why.or_else(|| kinds.failure(&kind)) {
+                unreadable.add(kind, why);
+            }
+        }
+        if matches!(known, Known::Nothing) {
+            for slot in store.slots() {
+                if let Some(why) = slot.readings.unreadable(&Within::All) {
+                    unreadable.add(slot.kind.gvk.group_kind(), why);
+                }
+            }
+            for (group, why) in &kinds.failures {
+                unreadable.add(GroupKind::new(group, "*"), why.clone());
+            }
+        }
+        unreadable
+    }
+
+    /// Whether each of these kinds that discovery does not have is truly gone: an API server that has just started serves some of them a
+    /// moment later, and until then they look as if they had been removed.
+    ///
+    /// # Errors
+    /// Something is defined in the group of such a kind that is not served.
+    pub fn truly_gone(&self, known: &Known) -> Result<(), Unreadable> {
+        let Known::Resources(keys) = known else { return Ok(()) };
+        let (kinds, store) = (self.kinds(), self.shared.read());
+        let mut unreadable = Unreadable::none();
+        for key in keys.iter().filter(|key| kinds.preferred(&key.group_kind()).is_none()) {
+            let served: Vec<&str> = kinds.all().iter().filter(|k| k.gvk.group == key.group).map(|k| k.resource.as_str()).collect();
+            let of = |group: &str, kind: &str| -> Vec<&str> {
+                let Some((id, _)) = store.find_slot(&GroupKind::new(group, kind)) else { return Vec::new() };
+                store.entries().filter(|e| e.kind == id).map(|e| &*e.name).collect()
+            };
+            let crds = of("apiextensions.k8s.io", "CustomResourceDefinition");
+            let services = of("apiregistration.k8s.io", "APIService");
+            if let Some(name) = readable::unserved(&key.group, &served, &crds, &services) {
+                unreadable.add(key.group_kind(), format!("{name} is there, but what it defines is not served"));
+            }
+        }
+        unreadable.or(())
+    }
+
+    /// Waits for the first lists of the kinds that are needed, a while: of a kind that has just come nothing is known yet.
+    async fn await_lists(&self, app: &str, also: &[ResourceKey], known: &Known) {
+        let is_unsettled = || {
+            let store = self.shared.read();
+            let of = |(kind, within): (GroupKind, Within)| store.find_slot(&kind).is_some_and(|(_, s)| s.readings.is_unsettled(&within));
+            match known {
+                Known::Nothing => store.slots().iter().any(|s| s.readings.is_unsettled(&Within::All)),
+                Known::Resources(_) => needed(&store, app, also, known).into_iter().any(of),
+            }
+        };
+        let answered = async {
+            while is_unsettled() {
+                tokio::time::sleep(ASK_AGAIN).await;
+            }
+        };
+        let _ = tokio::time::timeout(FIRST_LISTS, answered).await;
     }
 
     fn covers(&self, key: &ResourceKey) -> bool {
@@ -442,11 +536,22 @@ impl LiveCache {
         self.children(uid).iter().map(Live::node).collect()
     }
 
-    /// Everything in a namespace; the empty one holds the cluster-scoped objects.
-    pub fn namespace_objects(&self, namespace: &str) -> Vec<Live> {
+    /// What is known in a namespace (the empty one holds the cluster-scoped objects), and whether that is all there is.
+    pub fn namespace_objects(&self, namespace: &str) -> (Vec<Live>, Result<(), Unreadable>) {
         let store = self.shared.read();
-        let Some(id) = store.name_id(namespace) else { return Vec::new() };
-        store.entries().filter(|e| e.namespace == id).map(|e| self.shared.live(&store, e)).collect()
+        let id = store.name_id(namespace);
+        let objects = store.entries().filter(|e| Some(e.namespace) == id).map(|e| self.shared.live(&store, e)).collect();
+        let mut unreadable = Unreadable::none();
+        let within = Within::Namespaces(vec![namespace.to_owned()]);
+        for slot in store.slots().iter().filter(|s| s.kind.namespaced != namespace.is_empty()) {
+            if let Some(why) = slot.readings.unreadable(&within) {
+                unreadable.add(slot.kind.gvk.group_kind(), why);
+            }
+        }
+        for (group, why) in &self.kinds().failures {
+            unreadable.add(GroupKind::new(group, "*"), why.clone());
+        }
+        (objects, unreadable.or(()))
     }
 
     /// Instance names with at least one marked object.
@@ -512,4 +617,17 @@ impl LiveCache {
             shared.publish(&kind, effect);
         }
     }
+}
+
+/// What of each kind is needed to have everything of an Application: the kinds of what is marked, wanted and known.
+fn needed(store: &Store, app: &str, also: &[ResourceKey], known: &Known) -> BTreeMap<GroupKind, Within> {
+    // Thousands of objects are of few kinds and namespaces.
+    let places: HashSet<_> = store.of_app(app).map(|e| (e.kind, e.namespace)).collect();
+    let key = |(kind, namespace): (KindId, NameId)| {
+        let gvk = &store.slot(kind).kind.gvk;
+        ResourceKey::new(&gvk.group, &gvk.kind, store.name(namespace), "")
+    };
+    let marked: Vec<ResourceKey> = places.into_iter().map(key).collect();
+    let known: &[ResourceKey] = if let Known::Resources(keys) = known { keys } else { &[] };
+    Within::of(marked.iter().chain(also).chain(known))
 }

@@ -92,10 +92,14 @@ pub(super) fn parse(
     let namespace = m.namespace.unwrap_or_default().into_owned();
     let keep = app.is_some() || keep(&namespace, &m.name);
     let (details, body) = if keep || !owners.is_empty() {
-        let object = whole(raw, head.api_version.is_some(), kind)?;
-        let details = Details::of(&object, tracking, customizations);
-        let details = (keep || details != Details::default()).then(|| Arc::new(details));
-        (details, keep.then(|| Arc::new(Body::new(object))))
+        // That it is there is known all the same: whoever wants its body asks for it, and hears why it cannot be had.
+        let unread =
+            |error: &_| tracing::warn!(kind = %kind.gvk, name = &*m.name, namespace, %error, "the body of an object cannot be read");
+        whole(raw, head.api_version.is_some(), kind).inspect_err(unread).map_or((None, None), |object| {
+            let details = Details::of(&object, tracking, customizations);
+            let details = (keep || details != Details::default()).then(|| Arc::new(details));
+            (details, keep.then(|| Arc::new(Body::new(object))))
+        })
     } else {
         (None, None)
     };
@@ -178,6 +182,15 @@ mod tests {
             categories: Vec::new(),
             subresources: Vec::new(),
         }
+    }
+
+    #[test]
+    fn an_object_whose_body_cannot_be_read_is_there_all_the_same() {
+        let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+        let meta = r#"{"name":"a","annotations":{"argocd.argoproj.io/tracking-id":"web:/Pod:ns/a"}}"#;
+        let raw = format!(r#"{{"metadata":{meta},"spec":{deep}}}"#);
+        let parsed = parse(&raw, &kind(), &Tracking::annotation(""), &Customizations::default(), |_, _| false).expect("it is there");
+        assert_eq!((parsed.app.as_deref(), parsed.body.is_some()), (Some("web"), false));
     }
 
     #[test]

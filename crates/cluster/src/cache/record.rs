@@ -3,7 +3,7 @@
 //! Main types: [`Entry`], about 120 bytes and a name for an object nobody manages, and [`Body`], the whole object at rest for those
 //! somebody does.
 
-use crate::scripts::aside;
+use crate::scripts::beside;
 use serde_json::Value;
 use std::{fmt, hash::Hasher, sync::Arc};
 use tiphys_apimachinery::{Kept, Object};
@@ -112,12 +112,12 @@ pub struct Details {
 
 impl Details {
     pub(super) fn of(object: &Object, tracking: &Tracking, customizations: &Customizations) -> Self {
-        let fingerprint = customizations.updates().fingerprint(object, tracking);
-        let health = match customizations.judges_health(object) {
-            true => aside(customizations, || health::of_with(object, customizations)),
-            false => health::of_with(object, customizations),
+        let details = || Self {
+            health: health::of_with(object, customizations),
+            info: info::of(object),
+            fingerprint: customizations.updates().fingerprint(object, tracking),
         };
-        Self { health, info: info::of(object), fingerprint }
+        if customizations.run_on(object) { beside(details) } else { details() }
     }
 
     /// Whether an update from `before` changed nothing that somebody watches. What is said about the health counts, too: a tree would otherwise

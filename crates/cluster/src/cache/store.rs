@@ -5,6 +5,7 @@
 use super::{
     feed::Scope,
     parse::Parsed,
+    readable::Readings,
     record::{Details, Entry, KindId, NameId, Uid},
 };
 use crate::{discovery::Kind, traffic::Histogram};
@@ -31,8 +32,7 @@ pub(super) struct Slot {
     pub kind: Arc<Kind>,
     /// Everything up to this resourceVersion has been seen.
     pub position: u64,
-    pub listed: bool,
-    pub error: Option<String>,
+    pub readings: Readings,
     pub objects: usize,
     /// Events of watches so far.
     pub events: u64,
@@ -122,11 +122,10 @@ impl Store {
         if let Some(id) = self.slot_of.get(&gk) {
             let slot = &mut self.slots[usize::from(id.0)];
             slot.kind = kind.clone();
-            (slot.listed, slot.error) = (false, None);
             return *id;
         }
         let id = KindId(u16::try_from(self.slots.len()).expect("a cluster has fewer than 65,536 kinds"));
-        self.slots.push(Slot { kind: kind.clone(), position: 0, listed: false, error: None, objects: 0, events: 0 });
+        self.slots.push(Slot { kind: kind.clone(), position: 0, readings: Readings::default(), objects: 0, events: 0 });
         self.slot_of.insert(gk, id);
         id
     }
@@ -280,7 +279,10 @@ impl Store {
         }
         let managed = !apps.is_empty();
         let mut above: Vec<Uid> = entry.owners.to_vec();
+        // References may be repeated, form circles, and lead to one owner on many ways.
+        let mut seen: HashSet<Uid> = HashSet::new();
         for _ in 0..MAX_DEPTH {
+            above.retain(|uid| seen.insert(*uid));
             let mut next = Vec::new();
             for owner in above.iter().filter_map(|uid| self.find_uid(*uid)) {
                 if owner.app != NameId::EMPTY && !apps.contains(&owner.app) {
@@ -404,7 +406,7 @@ impl Store {
     /// Forgets a kind that is no longer followed.
     pub fn drop_kind(&mut self, kind: KindId) -> Vec<Effect> {
         let effects = self.retain_listed(kind, &Scope::All, &HashSet::new(), 0);
-        self.slot_mut(kind).listed = false;
+        self.slot_mut(kind).readings.end();
         effects
     }
 

@@ -96,3 +96,23 @@ fn a_list_of_one_namespace_says_nothing_of_others() {
     assert_eq!(gone(Scope::AllBut(vec!["prod".into()])), 0);
     assert_eq!(gone(Scope::In("prod".into())), 1);
 }
+
+#[test]
+fn owners_that_own_each_other_many_times_are_followed_once() {
+    let (mut store, config_map) = (Store::default(), kind("", "ConfigMap"));
+    let slot = store.slot_for(&config_map);
+    let mut add = |name: &str, owners: &[&str], mark: &str| {
+        let owners: Vec<String> = owners.iter().map(|uid| format!("{{\"uid\":\"{uid}\"}}")).collect();
+        let raw = format!(
+            r#"{{"metadata":{{"name":"{name}","namespace":"prod","uid":"{name}","resourceVersion":"1","ownerReferences":[{}],"annotations":{{{mark}}}}}}}"#,
+            owners.join(",")
+        );
+        let parsed = parse::parse(&raw, &config_map, &Tracking::annotation(""), &customizations("", ""), |_, _| false).expect("valid");
+        store.upsert(slot, parsed, News::Watch).expect("it is newer").apps.join(",")
+    };
+    add("root", &[], r#""argocd.argoproj.io/tracking-id":"app:/ConfigMap:prod/root""#);
+    // A hundred ways from each to the other are 100^12 to go twelve levels up.
+    let many = |uid: &'static str| std::iter::repeat_n(uid, 100).chain(["root"]).collect::<Vec<_>>();
+    add("a", &many("b"), "");
+    assert_eq!(add("b", &many("a"), ""), "app");
+}

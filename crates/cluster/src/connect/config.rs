@@ -2,6 +2,7 @@
 
 use super::{Overrides, Source, secret, tokens::Tokens};
 use crate::error::Error;
+use kube::client::AuthError;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use std::{path::PathBuf, sync::Arc};
 
@@ -109,12 +110,28 @@ pub(super) fn describe(file: &str, context: Option<&str>, error: &KubeconfigErro
     Error::config(origin, problem, fix)
 }
 
-pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
+/// The last link of the chain says what happened ("connection refused"); the first ones only that something did. What a program that
+/// makes credentials was called with, and what it printed, is for nobody to see.
+pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut error = error;
-    while let Some(source) = error.source() {
-        error = source;
+    loop {
+        match error.downcast_ref::<AuthError>() {
+            Some(AuthError::AuthExecRun { out, .. }) => {
+                return format!(
+                    "the program of the exec provider failed ({}); its arguments, environment and output are not shown",
+                    out.status
+                );
+            }
+            Some(AuthError::AuthExecParse(_)) => return "the program of the exec provider did not print an ExecCredential".to_owned(),
+            Some(AuthError::AuthExecSerialize(_)) => return "the exec provider cannot be told about the cluster".to_owned(),
+            Some(AuthError::AuthExec(_)) => return "the program of the auth provider failed".to_owned(),
+            _ => {}
+        }
+        match error.source() {
+            Some(source) => error = source,
+            None => return error.to_string(),
+        }
     }
-    error.to_string()
 }
 
 #[cfg(test)]

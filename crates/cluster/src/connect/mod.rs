@@ -12,6 +12,7 @@ mod stack;
 mod tokens;
 
 pub use client::{AnswerBody, Client};
+pub(crate) use config::root_cause;
 pub use overrides::Overrides;
 pub use secret::{ClusterSecret, Credentials};
 
@@ -277,6 +278,24 @@ mod tests {
         let error =
             Cluster::connect(ConnectOptions::new(Source::Secret(Box::new(secret)))).await.err().expect("nothing listens").to_string();
         assert!(error.contains(&address.to_string()) && error.contains("refused") && error.contains("cluster \"far\""), "{error}");
+    }
+
+    #[tokio::test]
+    async fn what_an_exec_provider_is_called_with_and_prints_is_not_shown() {
+        for script in ["echo CANARY; echo CANARY >&2; exit 3", "echo CANARY"] {
+            let exec = serde_json::json!({"apiVersion": "client.authentication.k8s.io/v1", "command": "sh",
+                "args": ["-c", script, "CANARY"], "env": {"TOKEN": "CANARY"}});
+            let config = Credentials { exec_provider_config: Some(exec), ..Credentials::default() };
+            let secret = ClusterSecret { name: "far".into(), server: "https://127.0.0.1:1".into(), config, ..ClusterSecret::default() };
+            let error = Cluster::connect(ConnectOptions::new(Source::Secret(Box::new(secret)))).await.err().expect("no credentials");
+            let told = format!("{error} {error:?}");
+            assert!(!told.contains("CANARY") && told.contains("the program of the exec provider"), "{told}");
+        }
+        let broken = serde_json::json!({"command": "sh", "args": "CANARY", "env": {"TOKEN": 5}});
+        let config = Credentials { exec_provider_config: Some(broken), ..Credentials::default() };
+        let secret = ClusterSecret { name: "far".into(), server: "https://127.0.0.1:1".into(), config, ..ClusterSecret::default() };
+        let error = Cluster::connect(ConnectOptions::new(Source::Secret(Box::new(secret)))).await.err().expect("unreadable").to_string();
+        assert!(!error.contains("CANARY") && error.contains("execProviderConfig"), "{error}");
     }
 
     #[tokio::test]

@@ -82,9 +82,11 @@ impl ClusterSecret {
         let config = match field("config")?.filter(|c| !c.trim().is_empty()) {
             None => Credentials::default(),
             Some(text) => serde_json::from_str(&text).map_err(|e| {
+                // Its own words may repeat a value.
+                let place = format!("line {}, column {}", e.line(), e.column());
                 Error::config(
                     &origin,
-                    format!("data.config is not the expected JSON: {e}"),
+                    format!("data.config is not the expected JSON ({place})"),
                     "correct it; see the declarative setup of clusters",
                 )
             })?,
@@ -125,6 +127,8 @@ pub(crate) fn secret_field(secret: &Object, name: &str) -> Result<Option<String>
     let bytes = STANDARD.decode(encoded.trim()).map_err(|_| "is not base64")?;
     String::from_utf8(bytes).map(Some).map_err(|_| "is not UTF-8")
 }
+
+const UNREADABLE_EXEC: &str = "config.execProviderConfig is not as expected: args is a list of texts, env a map of texts";
 
 /// A cluster Secret says the same as a kubeconfig with one context, so it takes the same path.
 pub(super) async fn resolve(secret: &ClusterSecret) -> Result<Resolved, Error> {
@@ -172,7 +176,7 @@ pub(super) async fn resolve(secret: &ClusterSecret) -> Result<Resolved, Error> {
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
     });
     let kubeconfig: Kubeconfig =
-        serde_json::from_value(document).map_err(|e| Error::config(&origin, format!("config: {e}"), "correct the Secret's config"))?;
+        serde_json::from_value(document).map_err(|_| Error::config(&origin, UNREADABLE_EXEC, "correct the Secret's config"))?;
     let options = KubeConfigOptions { context: Some("c".to_owned()), ..KubeConfigOptions::default() };
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|e| match describe(&origin, None, &e) {
         Error::Config { origin, problem, fix } => {

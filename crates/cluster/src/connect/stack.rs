@@ -51,7 +51,7 @@ pub(super) fn client(config: &Config, proxy: &Proxy, tokens: Option<&Arc<Tokens>
     }
 }
 
-fn wrong(origin: &str, e: &dyn std::error::Error) -> Error {
+fn wrong(origin: &str, e: &(dyn std::error::Error + 'static)) -> Error {
     Error::config(origin, root_cause(e), "correct the credentials or certificates")
 }
 

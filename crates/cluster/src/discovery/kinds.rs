@@ -135,6 +135,15 @@ impl KindInfo for Kinds {
         self.preferred(gk).map(|k| k.namespaced)
     }
 
+    fn serves(&self, gvk: &Gvk) -> bool {
+        self.get(gvk).is_some()
+    }
+
+    fn installed(&self, gk: &GroupKind) -> Option<Gvk> {
+        let of_another_group = || self.all.iter().find(|k| k.gvk.kind == gk.kind);
+        self.preferred(gk).or_else(of_another_group).map(|k| k.gvk.clone())
+    }
+
     fn failure(&self, gk: &GroupKind) -> Option<String> {
         let concerns = |what: &str| match what {
             ALL_GROUPS => !gk.group.is_empty(),

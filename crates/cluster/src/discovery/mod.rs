@@ -104,6 +104,14 @@ impl KindInfo for Discovery {
         self.kinds().is_namespaced(gk)
     }
 
+    fn serves(&self, gvk: &Gvk) -> bool {
+        self.kinds().serves(gvk)
+    }
+
+    fn installed(&self, gk: &GroupKind) -> Option<Gvk> {
+        self.kinds().installed(gk)
+    }
+
     fn failure(&self, gk: &GroupKind) -> Option<String> {
         self.kinds().failure(gk)
     }

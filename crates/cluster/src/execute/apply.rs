@@ -1,6 +1,6 @@
 //! Applying: as kubectl does on the client's side, and on the server's side.
 
-use super::{Job, bytes_of, invalid};
+use super::{Job, NAMELESS, bytes_of, invalid, remove};
 use crate::{
     apply::patch::{ThreeWay, content_type},
     error::Error,
@@ -10,7 +10,7 @@ use http::Method;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tiphys_apimachinery::{Object, patch::last_applied, schema};
-use tiphys_engine::sync::effect::EffectOk;
+use tiphys_engine::{diff, sync::effect::EffectOk};
 
 /// As kubectl: how often a patch is made anew after a conflict.
 const CONFLICTS: u32 = 5;
@@ -19,16 +19,52 @@ const CONDITIONAL: u32 = 3;
 
 impl Job<'_> {
     pub(super) async fn apply_client_side(&self) -> Result<EffectOk, Error> {
-        if self.target.name().is_empty() {
-            return Err(invalid(&self.key(), format!("from {}: cannot use generate name with apply", self.target.generate_name())));
-        }
         let reconciled = self.reconcile_role().await?;
+        self.take_back().await?;
         let modified = last_applied::with_annotation(&self.target);
         let mut done = self.create_or_patch(&modified).await?;
         if reconciled {
             done.message = format!("{} reconciled. {}", self.kind.print_name(self.target.name()), done.message);
         }
         Ok(done)
+    }
+
+    /// What is applied is asked for by its name first.
+    pub(super) fn check_name(&self) -> Result<(), Error> {
+        match (self.target.name(), self.target.generate_name()) {
+            ("", "") => Err(invalid(&self.key(), NAMELESS)),
+            ("", prefix) => Err(invalid(&self.key(), format!("from {prefix}: cannot use generate name with apply"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// As `kubectl apply --dry-run=client`: makes the patch and applies it to a copy, so that what cannot be patched fails before anything is
+    /// applied. What it would do.
+    pub(super) async fn client_dry_run(&self) -> Result<&'static str, Error> {
+        let Some(live) = self.known_live().await? else { return Ok("created") };
+        let problem = |e: tiphys_apimachinery::patch::PatchError| invalid(&self.key(), e);
+        let modified = last_applied::with_annotation(&self.target);
+        let mut three = ThreeWay::new(&live, &modified).map_err(problem)?;
+        three.fold_string_data();
+        let ty = schema::builtin().type_for(&self.kind.gvk);
+        let Some(patch) = three.keyed_patch(ty).map_err(problem)? else { return Ok("unchanged") };
+        three.apply_locally(&patch, ty).map_err(problem)?;
+        Ok("configured")
+    }
+
+    /// The live object, where the cache knows of one; without a cache nothing is known of it.
+    async fn known_live(&self) -> Result<Option<Arc<Object>>, Error> {
+        let Some(cache) = self.executor.cache.as_ref() else { return Ok(None) };
+        let Some(known) = cache.get(&self.key()) else { return Ok(None) };
+        let body = cache.object(&self.key()).filter(|_| known.gvk == self.kind.gvk);
+        if body.is_some() {
+            return Ok(body);
+        }
+        match self.get().await {
+            Ok(live) => Ok(Some(Arc::new(live))),
+            Err(e) if e.is_not_found() => Ok(None),
+            Err(e) => Err(e),
+        }
     }
 
     /// What is known of the live object decides what is tried first; what the server answers decides what is done.
@@ -85,10 +121,11 @@ impl Job<'_> {
     /// One three-way patch; `conditional` makes the server refuse it when the object has changed since `live`.
     async fn patch_from(&self, live: &Object, modified: &Object, conditional: bool) -> Result<EffectOk, Error> {
         let problem = |e: tiphys_apimachinery::patch::PatchError| invalid(&self.key(), e);
-        let three = ThreeWay::new(live, modified).map_err(problem)?;
+        let mut three = ThreeWay::new(live, modified).map_err(problem)?;
+        three.fold_string_data();
         let mut ty = schema::builtin().type_for(&self.kind.gvk);
         loop {
-            let Some(mut patch) = three.patch(ty, true).map_err(problem)? else {
+            let Some(mut patch) = three.keyed_patch(ty).map_err(problem)? else {
                 return Ok(self.done(live.clone(), "unchanged"));
             };
             if conditional && !live.resource_version().is_empty() {
@@ -106,7 +143,11 @@ impl Job<'_> {
     pub(super) async fn apply_server_side(&self) -> Result<EffectOk, Error> {
         let mut config = Object::clone(&self.target);
         config.metadata_mut().remove("managedFields");
+        let kept = self.hand_over(&config).await?;
         let call = Call::new(Method::PATCH, self.path()).query("fieldManager", &self.executor.manager).query("force", "true");
+        if let Some(kept) = kept {
+            self.send(call.clone().with_body(APPLY_PATCH, bytes_of(&kept)?)).await?;
+        }
         let mut result = Err(invalid(&self.key(), "was not applied"));
         for attempt in 0..=CONFLICTS {
             result = self.send(call.clone().with_body(APPLY_PATCH, bytes_of(&config)?)).await;
@@ -121,6 +162,44 @@ impl Job<'_> {
             }
         }
         result.map(|live| self.done(live, "serverside-applied"))
+    }
+
+    /// Makes what we applied in other ways our own, so that a server-side apply takes away what has left the configuration. Answers with a
+    /// configuration to be applied first: a key that came from `stringData` is nobody's in `data`.
+    async fn hand_over(&self, config: &Object) -> Result<Option<Object>, Error> {
+        let live = self.executor.cache.as_ref().and_then(|cache| cache.object(&self.key()));
+        let Some(live) = live.filter(|_| !self.executor.dry_run) else { return Ok(None) };
+        if remove::updates(&live, &self.executor.manager) {
+            self.executor.migrate(&self.kind, &self.key(), live.uid(), &self.executor.manager).await?;
+        }
+        let orphaned = diff::orphaned_keys(config, &live);
+        if orphaned.is_empty() {
+            return Ok(None);
+        }
+        let mut kept = config.clone();
+        let data = kept.0.entry("data").or_insert_with(|| json!({}));
+        for key in orphaned {
+            data[&key] = live.0["data"][&key].clone();
+        }
+        Ok(Some(kept))
+    }
+
+    /// Takes away what we applied server-side and is not wanted any more: the three-way patch that follows knows nothing of it.
+    async fn take_back(&self) -> Result<(), Error> {
+        let live = self.executor.cache.as_ref().and_then(|cache| cache.object(&self.key()));
+        if self.executor.dry_run || live.is_none_or(|live| diff::applied_server_side(&self.target, &live).is_empty()) {
+            return Ok(());
+        }
+        let mut config = Object::clone(&self.target);
+        config.metadata_mut().remove("managedFields");
+        let call = Call::new(Method::PATCH, self.path()).query("fieldManager", &self.executor.manager).query("force", "true");
+        match self.send(call.with_body(APPLY_PATCH, bytes_of(&config)?)).await {
+            Ok(applied) => self.executor.observe(&applied),
+            // It may be applied client-side because it cannot be applied server-side. What stays shows as a difference.
+            Err(e) if e.code().is_some_and(|code| code < 500) => tracing::warn!(key = %self.key(), "{e}"),
+            Err(e) => return Err(e),
+        }
+        Ok(())
     }
 
     /// What `kubectl auth reconcile` adds to applying: a binding's role cannot be changed in place, so the binding is made anew.

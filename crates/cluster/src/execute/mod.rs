@@ -18,10 +18,13 @@ use http::Method;
 use std::{sync::Arc, time::Duration};
 use tiphys_api::constants;
 use tiphys_apimachinery::{Gvk, Object, ResourceKey};
+use tiphys_engine::diff;
 use tiphys_engine::sync::{
     Effect, Outcome, Step,
     effect::{ApplyMode, EffectErr, EffectOk, Write},
+    missing::not_found,
 };
+use tiphys_engine::types::KindInfo;
 use tokio::time::{Instant, sleep};
 
 /// Effects of one sync under way at once.
@@ -95,10 +98,18 @@ impl Executor {
             Effect::MigrateManagers { step, uid, manager } => self.migrate_managers(step, uid, manager).await,
             Effect::Read { step } => self.read(step).await,
         };
-        tracing::debug!(%effect, error = result.as_ref().err().map(tracing::field::display), "done");
         // A write that is answered "not found" misses its namespace, not its object.
         let writes = matches!(effect, Effect::DryRun(_) | Effect::Apply(_) | Effect::RunHook(_));
-        let result = result.map_err(|e| EffectErr { not_found: e.is_not_found() && !writes, message: message_of(e) });
+        let about = match effect {
+            Effect::DryRun(write) | Effect::Apply(write) | Effect::RunHook(write) => write.step.target.as_deref(),
+            _ => None,
+        };
+        let result = result.map_err(|e| {
+            let not_found = e.is_not_found() && !writes;
+            let message = message_of(e);
+            EffectErr { not_found, message: about.map_or(message.clone(), |object| diff::shown_message(&message, object)) }
+        });
+        tracing::debug!(%effect, error = result.as_ref().err().map(|e| &*e.message), "done");
         Outcome { effect: index, result }
     }
 
@@ -119,8 +130,9 @@ impl Executor {
 
     /// The same for many, together; in their order.
     pub async fn predict_all(&self, desired: &[&Object]) -> Vec<Result<Object, String>> {
-        let runs: Vec<_> = desired.iter().map(|object| self.predict(object)).collect();
-        stream::iter(runs).buffered(PARALLEL).map(|r| r.map_err(message_of)).collect().await
+        let told = async |object: &Object| self.predict(object).await.map_err(|e| diff::shown_message(&message_of(e), object));
+        let runs: Vec<_> = desired.iter().map(|object| told(object)).collect();
+        stream::iter(runs).buffered(PARALLEL).collect().await
     }
 
     /// Carries out one group of effects together; `first` is the index of the first of them.
@@ -153,26 +165,27 @@ impl Executor {
 
     async fn kind(&self, gvk: &Gvk, key: &ResourceKey) -> Result<Arc<Kind>, Error> {
         match self.discovery.resolve(gvk).await {
-            Err(Error::UnknownKind { .. }) => Err(Error::Invalid {
-                key: key.to_string(),
-                problem: format!(
-                    "The Kubernetes API could not find {}/{} for requested resource {}/{}. Make sure the {:?} CRD is installed on the destination cluster.",
-                    gvk.group, gvk.kind, key.namespace, key.name, gvk.kind
-                ),
-            }),
+            Err(Error::UnknownKind { .. }) => {
+                let installed = self.discovery.kinds().installed(&gvk.group_kind());
+                let problem = not_found(gvk, &key.namespace, &key.name, installed.as_ref());
+                Err(Error::Invalid { key: key.to_string(), problem })
+            }
             result => result,
         }
     }
 
-    /// Well-formed, and of a kind that the cluster has. The live object is not looked at, as it may be an earlier hook.
+    /// Well-formed, of a kind that the cluster has, and with a patch that can be made, where there is a live object.
     async fn check(&self, write: &Write) -> Result<EffectOk, Error> {
         let (target, kind) = self.target(&write.step).await?;
         target.check_identity().map_err(|e| Error::Invalid { key: write.step.key.to_string(), problem: e.to_string() })?;
-        let exists = self.cache.as_ref().is_some_and(|c| c.get(&write.step.key).is_some());
         let verb = match write.mode {
             ApplyMode::Replace | ApplyMode::Update => "replaced",
-            _ if exists => "configured",
-            _ => "created",
+            ApplyMode::Create => "created",
+            ApplyMode::ClientSide | ApplyMode::ServerSide => {
+                let job = Job { executor: self, kind: kind.clone(), target: target.clone(), force: write.force };
+                job.check_name()?;
+                job.client_dry_run().await?
+            }
         };
         Ok(EffectOk { live: None, message: format!("{} {verb} (dry run)", kind.print_name(name_of(&target))) })
     }
@@ -193,6 +206,9 @@ impl Executor {
         let (target, kind) = self.target(&write.step).await?;
         let _running = command(write.mode).map(|name| self.discovery.cluster().http().traffic().command(name));
         let job = Job { executor: self, kind, target, force: write.force };
+        if matches!(write.mode, ApplyMode::ClientSide | ApplyMode::ServerSide) {
+            job.check_name()?;
+        }
         match write.mode {
             ApplyMode::ClientSide => job.apply_client_side().await,
             ApplyMode::ServerSide => job.apply_server_side().await,
@@ -211,6 +227,11 @@ impl Executor {
 
     /// The object from the server; the cache learns of it.
     async fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Object, Error> {
+        if name.is_empty() {
+            // That would be a list.
+            let key = ResourceKey::new(&kind.gvk.group, &kind.gvk.kind, namespace, "");
+            return Err(Error::Invalid { key: key.to_string(), problem: NAMELESS.into() });
+        }
         let object = self.send(Call::get(kind.object_path(namespace, name))).await?;
         self.observe(&object);
         Ok(object)
@@ -246,6 +267,9 @@ impl Executor {
         }
     }
 }
+
+/// What client-go says of a request for an object without a name.
+const NAMELESS: &str = "resource name may not be empty";
 
 /// What kubectl calls it.
 fn command(mode: ApplyMode) -> Option<&'static str> {

@@ -30,12 +30,38 @@ impl Executor {
         }
     }
 
+    /// Deletes an object if it is still as it was seen; that it is gone already is fine.
+    ///
+    /// # Errors
+    /// A conflict: it has changed since.
+    pub async fn remove_as_seen(&self, seen: &Object, propagation: &str) -> Result<(), Error> {
+        let key = seen.key();
+        let kind = self.kind(&seen.gvk(), &key).await?;
+        let conditions = json!({"uid": seen.uid(), "resourceVersion": seen.resource_version()});
+        match self.delete_if(&kind, &key, seen.uid(), Some(conditions), propagation).await {
+            Err(e) if e.is_not_found() => Ok(()),
+            result => result.map(drop),
+        }
+    }
+
     /// Deletes only the object with this uid (any, when empty); the answer is what is left of it, if it does not go at once.
     pub(super) async fn delete_uid(&self, kind: &Kind, key: &ResourceKey, uid: &str, propagation: &str) -> Result<Option<Object>, Error> {
+        let conditions = (!uid.is_empty()).then(|| json!({"uid": uid}));
+        self.delete_if(kind, key, uid, conditions, propagation).await
+    }
+
+    async fn delete_if(
+        &self,
+        kind: &Kind,
+        key: &ResourceKey,
+        uid: &str,
+        conditions: Option<Value>,
+        propagation: &str,
+    ) -> Result<Option<Object>, Error> {
         let namespace = if kind.namespaced { key.namespace.as_str() } else { "" };
         let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation});
-        if !uid.is_empty() {
-            options["preconditions"] = json!({"uid": uid});
+        if let Some(conditions) = conditions {
+            options["preconditions"] = conditions;
         }
         let call = Call::new(Method::DELETE, kind.object_path(namespace, &key.name)).with_body(JSON, options.to_string());
         let answer = match self.send(call).await {
@@ -121,9 +147,13 @@ impl Executor {
     /// Hands what `manager` owns by updates over to our server-side apply manager.
     pub(super) async fn migrate_managers(&self, step: &Step, uid: &str, manager: &str) -> Result<EffectOk, Error> {
         let kind = self.kind(&step.gvk, &step.key).await?;
-        let namespace = if kind.namespaced { step.key.namespace.as_str() } else { "" };
+        self.migrate(&kind, &step.key, uid, manager).await
+    }
+
+    pub(super) async fn migrate(&self, kind: &Kind, key: &ResourceKey, uid: &str, manager: &str) -> Result<EffectOk, Error> {
+        let namespace = if kind.namespaced { key.namespace.as_str() } else { "" };
         for attempt in 0..=CONFLICTS {
-            let object = self.get(&kind, namespace, &step.key.name).await?;
+            let object = self.get(kind, namespace, &key.name).await?;
             let entries = object.metadata("managedFields").and_then(Value::as_array).cloned().unwrap_or_default();
             let migrated = if uid.is_empty() || object.uid() == uid { migrated(&entries, manager, &self.manager) } else { None };
             let Some(migrated) = migrated else { return Ok(EffectOk { live: Some(object), message: String::new() }) };
@@ -132,7 +162,7 @@ impl Executor {
                 {"op": "replace", "path": "/metadata/managedFields", "value": migrated},
                 {"op": "replace", "path": "/metadata/resourceVersion", "value": object.resource_version()},
             ]);
-            let call = Call::new(Method::PATCH, kind.object_path(namespace, &step.key.name));
+            let call = Call::new(Method::PATCH, kind.object_path(namespace, &key.name));
             match self.send(call.with_body(JSON_PATCH, patch.to_string())).await {
                 Err(e) if e.is_conflict() && attempt < CONFLICTS => tokio::time::sleep(backoff(Duration::from_millis(10), attempt)).await,
                 Err(e) => return Err(e),
@@ -142,7 +172,7 @@ impl Executor {
                 }
             }
         }
-        Err(invalid(&step.key, "its field managers could not be migrated: the object keeps changing"))
+        Err(invalid(key, "its field managers could not be migrated: the object keeps changing"))
     }
 }
 
@@ -168,6 +198,12 @@ fn api_error(error: Error) -> ApiError {
         Error::Api(e) => e,
         other => ApiError { message: other.to_string(), ..ApiError::default() },
     }
+}
+
+/// Whether a manager owns fields of the object by updates.
+pub(super) fn updates(object: &Object, manager: &str) -> bool {
+    let entries = object.metadata("managedFields").and_then(Value::as_array);
+    entries.is_some_and(|entries| migrated(entries, manager, manager).is_some())
 }
 
 /// The managedFields with `from`'s updates merged into `to`'s apply entry; `None` when there is nothing to do.

@@ -91,10 +91,14 @@ impl<T: Readable> Sink for Feed<T> {
 
     fn position(&mut self, resource_version: &str) {
         let (Some(shared), Ok(version)) = (self.shared.upgrade(), resource_version.parse::<u64>()) else { return };
+        // The watch goes on where it was.
+        shared.state.send_if_modified(|s| s.generation == self.generation && self.whole && self.done && s.error.take().is_some());
         if self.whole && shared.state.borrow().generation == self.generation {
             let mut records = shared.records.write().unwrap_or_else(PoisonError::into_inner);
             records.position = records.position.max(version);
         }
+        // A watch that broke goes on without a new list.
+        shared.state.send_if_modified(|s| s.generation == self.generation && s.pending == 0 && s.error.take().is_some());
     }
 
     fn failed(&mut self, error: &Error) {

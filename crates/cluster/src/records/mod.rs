@@ -18,13 +18,14 @@ pub use events::{Event, EventTarget, Events};
 pub use lean::{Lean, Meta};
 pub use projects::Impersonation;
 pub use record::{Readable, Record, RecordChange};
-pub use settings::{RepoSecret, SecretText, Settings, Told, is_in_cluster};
+pub use settings::{BrokenCluster, RepoSecret, SecretText, Settings, Told, is_in_cluster};
 pub use store::Store;
 
 use crate::{connect::Cluster, discovery::Kind, error::Error};
 use std::{collections::BTreeSet, sync::Arc};
 use tiphys_api::{AppProject, Application, constants};
 use tiphys_apimachinery::{Gvk, Object};
+use tiphys_engine::permit;
 use tiphys_gocompat::patterns;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -80,7 +81,7 @@ struct Permitted {
 
 impl Permitted {
     fn permits(&self, namespace: &str) -> bool {
-        namespace == self.own || patterns::any(&self.others, namespace)
+        namespace == self.own || permit::listed(&self.others, |pattern| patterns::fits(pattern, namespace))
     }
 
     /// What to follow: these namespaces, or, when their names are not known, all.
@@ -133,6 +134,12 @@ impl Records {
         let _ = settings.wait_for(|s| s.complete).await;
         let _ = permitted.wait_for(Option::is_some).await;
         self.applications.wait_ready().await
+    }
+
+    /// Why records may not be what the server has; none while all of them are followed.
+    pub fn problem(&self) -> Option<String> {
+        let others = || self.projects.problem().or_else(|| self.config_maps.problem()).or_else(|| self.secrets.problem());
+        self.applications.problem().or_else(others)
     }
 
     /// Whether Applications may be in a namespace.

@@ -11,7 +11,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use tiphys_api::{
-    access::{best_template, normalize_url},
+    access::{best_template, same_repository},
     constants,
     repository::{RepoCreds, Repository},
 };
@@ -59,6 +59,25 @@ pub struct RepoSecret<T> {
     pub value: T,
 }
 
+/// The Secret of a cluster that cannot be read.
+#[derive(Clone, Debug)]
+pub struct BrokenCluster {
+    pub secret_name: String,
+    pub problem: String,
+    /// As far as they can be read; empty: they cannot.
+    server: String,
+    name: String,
+}
+
+impl BrokenCluster {
+    /// Whether it may be the cluster that a destination names.
+    pub fn may_be(&self, server: &str, name: &str) -> bool {
+        let server_matches = self.server.is_empty() || self.server.trim_end_matches('/') == server.trim_end_matches('/');
+        let name_matches = self.name.is_empty() || self.name == name;
+        (!server.is_empty() && server_matches) || (!name.is_empty() && name_matches)
+    }
+}
+
 /// All settings at one moment. It holds secrets, so it has no Debug.
 #[derive(Clone, Default)]
 pub struct Settings {
@@ -81,6 +100,8 @@ pub struct Settings {
     pub repositories: Vec<RepoSecret<Repository>>,
     pub repo_creds: Vec<RepoSecret<RepoCreds>>,
     pub clusters: Vec<ClusterSecret>,
+    /// Secrets of clusters that cannot be read.
+    pub broken_clusters: Vec<BrokenCluster>,
     /// The clusters that an Application may name, the control plane's own first.
     pub destinations: Arc<[Destination]>,
     /// `resource.customizations`, and its split keys.
@@ -165,8 +186,7 @@ impl Settings {
 
     /// The repository Secret for a URL; one of `project` wins over one without a project.
     pub fn repository(&self, url: &str, project: &str) -> Option<&Repository> {
-        let wanted = normalize_url(url);
-        let fits = |r: &&Repository| normalize_url(&r.repo) == wanted;
+        let fits = |r: &&Repository| same_repository(&r.repo, url);
         let all = || self.repositories.iter().map(|r| &r.value).filter(fits);
         all()
             .find(|r| !project.is_empty() && r.project == project)
@@ -174,7 +194,7 @@ impl Settings {
             .or_else(|| all().next().filter(|_| project.is_empty()))
     }
 
-    /// The credential template with the longest URL that begins this one.
+    /// The credential template for this URL with the longest path.
     pub fn credentials(&self, url: &str) -> Option<&RepoCreds> {
         best_template(url, self.repo_creds.iter().map(|c| &c.value), |c| c.url.as_str())
     }
@@ -256,16 +276,28 @@ fn readable(record: &Record<Object>, settings: &mut Settings) -> Option<Object> 
 
 fn destinations(settings: &Settings) -> Arc<[Destination]> {
     let named = |c: &ClusterSecret| Destination { server: c.server.clone(), name: c.name.clone(), project: c.project.clone() };
-    let own = settings.in_cluster_enabled().then(spec::in_cluster);
+    let enabled = settings.in_cluster_enabled();
+    let own = enabled.then(spec::in_cluster);
     let implicit = own.filter(|own| !settings.clusters.iter().any(|c| c.server == own.server));
-    implicit.into_iter().chain(settings.clusters.iter().map(named)).collect()
+    // A Secret of its own does not switch it on again.
+    let stored = settings.clusters.iter().filter(|c| enabled || c.server != IN_CLUSTER_SERVER);
+    implicit.into_iter().chain(stored.map(named)).collect()
 }
 
 fn read_secret(settings: &mut Settings, kind: &str, object: &Object) -> Result<(), String> {
     let secret_name = object.name().to_owned();
     let managed = object.annotation(constants::MANAGED_BY) == Some(constants::MANAGED_BY_VALUE);
     match kind {
-        "cluster" => settings.clusters.push(ClusterSecret::from_secret(object).map_err(|e| e.to_string())?),
+        "cluster" => match ClusterSecret::from_secret(object) {
+            Ok(cluster) => settings.clusters.push(cluster),
+            Err(e) => {
+                let data = decode(object);
+                let text = |field: &str| data.get(field).and_then(|v| String::from_utf8(v.clone()).ok()).unwrap_or_default();
+                let (server, name, problem) = (text("server"), text("name"), e.to_string());
+                settings.broken_clusters.push(BrokenCluster { secret_name, problem: problem.clone(), server, name });
+                return Err(problem);
+            }
+        },
         "repository" => settings.repositories.push(RepoSecret { value: typed(object, &[("url", "repo")])?, secret_name, managed }),
         "repo-creds" => {
             let names = [
@@ -364,6 +396,42 @@ mod tests {
         assert_eq!(s.credentials("https://git.example/team/x").expect("found").username, "long");
         assert_eq!(s.credentials("https://git.example/b").expect("found").username, "short");
         assert!(s.credentials("https://other.example/b").is_none());
+    }
+
+    #[test]
+    fn the_secret_of_a_cluster_that_cannot_be_read_is_not_forgotten() {
+        let mut settings = Settings::default();
+        let far = "https://far.example";
+        read_secret(&mut settings, "cluster", &secret("cluster", &[("server", far), ("name", "far"), ("config", "{")]))
+            .expect_err("broken");
+        read_secret(&mut settings, "cluster", &secret("cluster", &[("server", "https://a.example"), ("config", "{}")])).expect("valid");
+        let [broken] = settings.broken_clusters.as_slice() else { panic!("{:?}", settings.broken_clusters) };
+        assert!(broken.may_be("https://far.example/", "") && broken.may_be("", "far"));
+        assert!(!broken.may_be("https://a.example", "") && !broken.may_be("", "near") && !broken.may_be("", ""));
+    }
+
+    #[test]
+    fn a_cluster_that_is_switched_off_stays_so_with_a_secret() {
+        let mut s = Settings::of_config([("cluster.inClusterEnabled".to_owned(), "false".to_owned())].into());
+        read_secret(&mut s, "cluster", &secret("cluster", &[("name", "local"), ("server", IN_CLUSTER_SERVER)])).expect("valid");
+        assert_eq!(destinations(&s).len(), 0);
+        let to = tiphys_api::application::ApplicationDestination { server: IN_CLUSTER_SERVER.into(), ..Default::default() };
+        let told = spec::destination(&to, &destinations(&s)).expect_err("switched off");
+        assert!(told.ends_with("cluster \"https://kubernetes.default.svc\" is disabled"), "{told}");
+        s.config = Config::default();
+        assert_eq!(destinations(&s)[0].name, "local");
+    }
+
+    #[test]
+    fn a_password_is_for_its_host_and_path_only() {
+        let mut s = Settings::default();
+        let template = secret("repo-creds", &[("url", "http://git.corp.example"), ("username", "u"), ("password", "p")]);
+        read_secret(&mut s, "repo-creds", &template).expect("valid");
+        let password = |url: &str| s.known_repository(url, "").password;
+        assert_eq!(password("http://git.corp.example/x.git"), "p");
+        for url in ["http://git.corp.example@127.0.0.1/x.git", "http://git.corp.example:8080/x.git", "http://git.corp.example.evil/x"] {
+            assert_eq!(password(url), "", "{url}");
+        }
     }
 
     #[test]

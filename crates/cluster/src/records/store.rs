@@ -23,7 +23,13 @@ use std::{
     collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
-use tiphys_apimachinery::Object;
+use tiphys_apimachinery::{
+    Object,
+    patch::{
+        PatchError,
+        difference::{self, Difference},
+    },
+};
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -137,6 +143,22 @@ impl<T: Readable> Store<T> {
         }
     }
 
+    /// Whether what is known is all there is: it was listed, and no watch has failed since.
+    pub fn is_current(&self) -> bool {
+        let state = self.shared.state.borrow();
+        state.pending == 0 && state.error.is_none()
+    }
+
+    /// Why the records may not be what the server has; none while they are followed.
+    pub fn problem(&self) -> Option<String> {
+        let state = self.shared.state.borrow();
+        let kind = &self.shared.kind.resource;
+        match &state.error {
+            Some(error) => Some(format!("{kind} cannot be followed: {error}")),
+            None => (state.pending > 0).then(|| format!("{kind} are not listed yet")),
+        }
+    }
+
     fn read<R>(&self, f: impl FnOnce(&Records<T>) -> R) -> R {
         f(&self.shared.records.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -224,12 +246,33 @@ impl<T: Readable> Store<T> {
         self.send(self.managed(call).with_body(content_type, patch.to_string()), namespace, name).await
     }
 
+    /// Makes `to` of `from`, which was read of `record`, unless somebody else has written meanwhile; fields we do not know stay. A map's
+    /// nulls are written, too: where there are new ones the patch is a JSON patch. `None`: there is nothing to write.
+    pub async fn write(&self, record: &Record<T>, from: &Value, to: &Value) -> Result<Option<Arc<Record<T>>>, Error> {
+        let (namespace, name) = (&record.meta.namespace, &record.meta.name);
+        let invalid = |problem: String| Error::Invalid { key: format!("{namespace}/{name}"), problem };
+        let object = || record.object().map(Object::into_value).map_err(|e| PatchError::Invalid(e.to_string()));
+        let version = json!(record.meta.resource_version);
+        match difference::between(from, to, object).map_err(|e| invalid(e.to_string()))? {
+            Difference::Merge(patch) if patch.as_object().is_some_and(serde_json::Map::is_empty) => Ok(None),
+            Difference::Merge(mut patch) => {
+                patch["metadata"]["resourceVersion"] = version;
+                self.merge_patch(namespace, name, &patch).await.map(Some)
+            }
+            Difference::Operations(mut operations) => {
+                // Not as a `test`: that fails as an invalid request, this as a conflict.
+                operations.push(json!({"op": "replace", "path": "/metadata/resourceVersion", "value": version}));
+                self.json_patch(namespace, name, &operations.into()).await.map(Some)
+            }
+        }
+    }
+
     fn managed(&self, call: Call) -> Call {
         call.query("fieldManager", super::FIELD_MANAGER)
     }
 
     /// Read, change, write; again on conflict. The change is made to the newest state known; returning `false` means nothing is to be
-    /// written. What is written is a merge patch of the difference with the resourceVersion as its condition, so fields we do not know stay.
+    /// written. What is written is the difference, see [`Self::write`].
     pub async fn modify(
         &self,
         namespace: &str,
@@ -247,14 +290,7 @@ impl<T: Readable> Store<T> {
             if !change(&mut changed)? {
                 return Ok(record);
             }
-            let key = before.key();
-            let mut patch = tiphys_apimachinery::patch::json_merge::create_two_way(&before.into_value(), &changed.into_value())
-                .map_err(|e| Error::Invalid { key: key.to_string(), problem: e.to_string() })?;
-            if patch.as_object().is_some_and(serde_json::Map::is_empty) {
-                return Ok(record);
-            }
-            patch["metadata"]["resourceVersion"] = json!(record.meta.resource_version);
-            match self.merge_patch(namespace, name, &patch).await {
+            match self.write(&record, &before.into_value(), &changed.into_value()).await {
                 Err(e) if e.is_conflict() && attempt < CONFLICTS => {
                     tokio::time::sleep(crate::request::backoff(
                         std::time::Duration::from_millis(4),
@@ -262,7 +298,7 @@ impl<T: Readable> Store<T> {
                     ))
                     .await;
                 }
-                result => return result,
+                written => return written.map(|written| written.unwrap_or(record)),
             }
         }
         unreachable!("the loop ends by returning")

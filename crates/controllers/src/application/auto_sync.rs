@@ -4,12 +4,19 @@
 
 use super::{rollback, sources};
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use std::sync::Arc;
 use tiphys_api::{
     Application, constants,
     operation::{Info, Operation, OperationInitiator, RetryStrategy, SyncOperation, SyncOperationResource},
     status::ResourceStatus,
 };
-use tiphys_engine::sync::{large_prune::LargePrune, request::deletion_confirmed};
+use tiphys_apimachinery::ResourceKey;
+use tiphys_engine::{
+    diff,
+    sync::{large_prune::LargePrune, request::deletion_confirmed},
+    types::{Comparison, Entry},
+};
 
 /// A self-heal that was undone so often is told of.
 const OFTEN: i64 = 5;
@@ -64,9 +71,20 @@ pub struct Compared<'a> {
     /// The revision compared, the full commit id; of several sources `revisions`.
     pub revision: &'a str,
     pub revisions: &'a [String],
+    /// There may be changes since the last sync in what the Application is made of: else another revision is no reason to sync.
+    pub touched: bool,
     pub resources: &'a [ResourceStatus],
+    /// What is to be pruned and is being deleted already.
+    pub leaving: &'a [&'a ResourceKey],
     /// Pruning would leave little.
     pub large_prune: Option<LargePrune>,
+    /// Whether somebody else wrote what differs of a resource.
+    pub changed_by_others: &'a dyn Fn(&ResourceStatus) -> bool,
+}
+
+/// Whether the Application may start a sync by itself at all.
+pub fn is_on(app: &Application) -> bool {
+    app.spec.sync_policy.as_ref().and_then(|p| p.automated.as_ref()).is_some_and(|a| a.enabled != Some(false))
 }
 
 /// Decides for an Application that was compared just now.
@@ -94,17 +112,22 @@ pub fn decide(app: &Application, compared: &Compared<'_>, backoff: Backoff, now:
     match attempted(app, compared, &shown) {
         Attempt::None => {}
         // It was stopped for want of a confirmation, which may be there now.
-        Attempt::Failed(message) if unconfirmed.as_ref().is_some_and(|text| message.starts_with(text)) => {}
-        Attempt::Failed(message) => return Verdict::Refused(format!("Failed last sync attempt to [{shown}]: {message}")),
+        Attempt::Failed { message, .. } if unconfirmed.as_ref().is_some_and(|text| message.starts_with(text)) => {}
+        Attempt::Failed { tried, message } => return Verdict::Refused(format!("Failed last sync attempt to [{tried}]: {message}")),
         Attempt::Succeeded if !automated.self_heal.unwrap_or_default() => return Verdict::Nothing,
         Attempt::Succeeded => {
+            let left: Vec<&ResourceStatus> =
+                compared.resources.iter().filter(|r| r.status != "Synced" && !r.hook && !is_leaving(r, compared.leaving)).collect();
+            if left.is_empty() && !compared.leaving.is_empty() {
+                return Verdict::Nothing;
+            }
             let last = app.status.operation_state.as_ref().and_then(|s| s.operation.sync.as_ref());
             let attempts = last.map_or(0, |s| s.auto_heal_attempts_count);
             if let Some(wait) = remaining(app, backoff.before(attempts), now) {
-                return Verdict::Later(wait, undone(attempts, &shown, compared.resources));
+                return Verdict::Later(wait, undone(attempts, &shown, compared));
             }
             sync.auto_heal_attempts_count = attempts + 1;
-            sync.resources = compared.resources.iter().filter(|r| r.status != "Synced" && !r.hook).map(selected).collect();
+            sync.resources = left.into_iter().map(selected).collect();
         }
     }
     let mut info = Vec::new();
@@ -135,6 +158,12 @@ pub fn unconfirmed(large: &LargePrune, revision: &str) -> String {
     )
 }
 
+/// The sentence of the Event when an operation starts.
+pub fn started(sync: &SyncOperation) -> String {
+    let revisions = if sync.revisions.is_empty() { sync.revision.clone() } else { sync.revisions.join(", ") };
+    format!("Initiated automated sync to '{revisions}'")
+}
+
 /// Whether an operation may prune as much as it likes: a user asked for it, or confirmed it.
 pub fn may_prune_much(operation: &Operation) -> bool {
     !operation.initiated_by.automated || operation.info.iter().any(|i| i.name == CONFIRMED) || rollback::origin(operation).is_some()
@@ -155,7 +184,11 @@ fn confirmed(large: &LargePrune, by: &str) -> Info {
 enum Attempt {
     None,
     Succeeded,
-    Failed(String),
+    /// `tried`: the revisions, as they are shown.
+    Failed {
+        tried: String,
+        message: String,
+    },
 }
 
 /// Whether the last operation already tried this revision with these parameters.
@@ -166,40 +199,83 @@ fn attempted(app: &Application, compared: &Compared<'_>, shown: &str) -> Attempt
     }
     // It took too long, and another revision was put in its place.
     if let Some(why) = rollback::reason(&state.operation, shown, &app.spec) {
-        return Attempt::Failed(why.to_owned());
+        return Attempt::Failed { tried: shown.to_owned(), message: why.to_owned() };
     }
     let same = match (&state.operation.sync, &state.sync_result) {
         (None, _) => false,
         (Some(_), None) => true,
         (Some(_), Some(result)) => {
             let same_source = !app.spec.sources.is_empty() || Some(&result.source) == app.spec.source.as_ref();
-            result.revision == compared.revision
-                && result.revisions == compared.revisions
-                && same_source
-                && result.sources == app.spec.sources
+            let same_revision = (result.revision.as_str(), result.revisions.as_slice()) == (compared.revision, compared.revisions);
+            (same_revision || !compared.touched) && same_source && result.sources == app.spec.sources
         }
     };
     match (same, state.phase.as_str()) {
         (false, _) => Attempt::None,
         (true, "Succeeded") => Attempt::Succeeded,
-        (true, _) => Attempt::Failed(state.message.clone()),
+        (true, _) => {
+            let tried = state.sync_result.as_ref().map_or_else(|| shown.to_owned(), |r| sources::shown(&r.revision, &r.revisions));
+            Attempt::Failed { tried, message: state.message.clone() }
+        }
     }
 }
 
 /// What is told of a self-heal that something else undid again and again. Not of Argo CD, which tells nothing.
-fn undone(attempts: i64, revision: &str, resources: &[ResourceStatus]) -> Option<String> {
+fn undone(attempts: i64, revision: &str, compared: &Compared<'_>) -> Option<String> {
     if attempts < OFTEN {
         return None;
     }
-    let mut changed: Vec<String> =
-        resources.iter().filter(|r| r.status == "OutOfSync" && !r.hook).map(|r| format!("{}/{}", r.kind, r.name)).collect();
-    if changed.len() > NAMED {
-        changed.splice(NAMED.., ["…".to_owned()]);
+    let differing = compared.resources.iter().filter(|r| r.status == "OutOfSync" && !r.hook);
+    let (changed, left): (Vec<_>, Vec<_>) = differing.partition(|r| (compared.changed_by_others)(r));
+    let why = match changed.is_empty() {
+        false => format!("was undone {attempts} times: something else changes {}", named(&changed)),
+        true => format!(
+            "had no lasting effect {attempts} times: {} still differs from Git, and no other manager is known to have changed it",
+            named(&left)
+        ),
+    };
+    Some(format!("The self-heal to [{revision}] {why}. It pauses longer each time; a new revision starts over"))
+}
+
+/// Names under which we write ourselves.
+const OURS: [&str; 4] = [constants::FIELD_MANAGER, "kubectl-create", "kubectl-replace", "argocd-application-controller"];
+
+/// What is to be pruned and is being deleted already: a finalizer holds it, and another sync would not hasten it.
+pub fn leaving(comparison: &Comparison) -> Vec<&ResourceKey> {
+    let pruned = comparison.entries.iter().filter(|e| e.requires_pruning);
+    let is_deleted = |e: &&Arc<Entry>| e.live.as_ref().is_some_and(|live| live.object().deletion_timestamp().is_some());
+    pruned.filter(is_deleted).map(|e| &e.key).collect()
+}
+
+fn is_leaving(resource: &ResourceStatus, leaving: &[&ResourceKey]) -> bool {
+    leaving.iter().any(|key| is_of(key, resource))
+}
+
+fn is_of(key: &ResourceKey, resource: &ResourceStatus) -> bool {
+    let key = [&key.group, &key.kind, &key.namespace, &key.name];
+    key == [&resource.group, &resource.kind, &resource.namespace, &resource.name]
+}
+
+/// Whether somebody else deleted a resource, owns one of the fields in which it differs, or has written to it since then.
+pub fn changed_by_others(comparison: &Comparison, resource: &ResourceStatus, since: Option<Timestamp>) -> bool {
+    let Some(entry) = comparison.entries.iter().find(|e| is_of(&e.key, resource)) else { return false };
+    let Some(live) = entry.live.as_ref().map(|live| live.object()) else { return true };
+    let text = |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let wrote = |entry: &Value| {
+        let time = text(entry, "time").parse::<Timestamp>().ok();
+        let other = !OURS.contains(&text(entry, "manager").as_str()) && text(entry, "subresource") != "status";
+        other && time.zip(since).is_some_and(|(time, since)| time >= since)
+    };
+    let written = live.metadata("managedFields").and_then(Value::as_array).is_some_and(|list| list.iter().any(wrote));
+    written || diff::why(&entry.diff.read(), &live).iter().flat_map(|reason| &reason.owners).any(|o| !OURS.contains(&o.manager.as_str()))
+}
+
+fn named(resources: &[&ResourceStatus]) -> String {
+    let mut names: Vec<String> = resources.iter().map(|r| format!("{}/{}", r.kind, r.name)).collect();
+    if names.len() > NAMED {
+        names.splice(NAMED.., ["…".to_owned()]);
     }
-    let changed = changed.join(", ");
-    Some(format!(
-        "The self-heal to [{revision}] was undone {attempts} times: something else changes {changed}. It pauses longer each time; a new revision starts over"
-    ))
+    names.join(", ")
 }
 
 fn remaining(app: &Application, pause: SignedDuration, now: Timestamp) -> Option<std::time::Duration> {
@@ -240,10 +316,25 @@ mod tests {
             "operation": {"sync": {"revision": "abc", "autoHealAttemptsCount": heal}}, "syncResult": {"revision": "abc", "source": {"repoURL": "r"}}}}})
     }
 
+    fn compared(resources: &[ResourceStatus]) -> Compared<'_> {
+        Compared {
+            out_of_sync: true,
+            revision: "abc",
+            revisions: &[],
+            touched: true,
+            resources,
+            leaving: &[],
+            large_prune: None,
+            changed_by_others: &|r| r.name == "c",
+        }
+    }
+
+    fn run_with(change: &Value, compared: &Compared<'_>) -> Verdict {
+        decide(&app(change), compared, Backoff::default(), "2026-01-01T00:00:01Z".parse().expect("a time"))
+    }
+
     fn run(change: &Value, resources: &[ResourceStatus]) -> Verdict {
-        let now = "2026-01-01T00:00:01Z".parse().expect("a time");
-        let compared = Compared { out_of_sync: true, revision: "abc", revisions: &[], resources, large_prune: None };
-        decide(&app(change), &compared, Backoff::default(), now)
+        run_with(change, &compared(resources))
     }
 
     #[test]
@@ -253,6 +344,21 @@ mod tests {
         let sync = op.sync.expect("a sync");
         assert_eq!((sync.revision.as_str(), sync.prune, sync.sync_options, op.retry.limit), ("abc", true, vec!["A=b".to_owned()], 5));
         assert!(op.initiated_by.automated);
+        assert_eq!(started(&SyncOperation { revision: "abc".into(), ..SyncOperation::default() }), "Initiated automated sync to 'abc'");
+    }
+
+    #[test]
+    fn fact_41_several_sources_and_a_retry_of_its_own() {
+        let change = json!({"spec": {"source": null, "sources": [{"repoURL": "r"}, {"repoURL": "s"}],
+            "syncPolicy": {"automated": {}, "retry": {"limit": 2}}}});
+        let revisions = ["abc".to_owned(), "def".to_owned()];
+        let drifted = [resource("OutOfSync", false)];
+        let compared = Compared { revision: "", revisions: &revisions, ..compared(&drifted) };
+        let Verdict::Start(op) = run_with(&change, &compared) else { panic!("it must start") };
+        let sync = op.sync.expect("a sync");
+        assert_eq!((sync.revision.as_str(), sync.revisions.as_slice(), &sync.source), ("", &revisions[..], &None));
+        assert_eq!((sync.sources.len(), sync.prune, op.retry.limit), (2, false, 2));
+        assert_eq!(started(&sync), "Initiated automated sync to 'abc, def'");
     }
 
     #[test]
@@ -270,6 +376,9 @@ mod tests {
             assert_eq!(run(&change, &drifted), Verdict::Nothing, "{change}");
         }
         assert_eq!(run(&json!({}), &[resource("OutOfSync", true), resource("Synced", false)]), Verdict::Nothing, "only pruning is left");
+        assert!(matches!(run(&json!({}), &drifted), Verdict::Start(_)));
+        let calm = Compared { out_of_sync: false, ..compared(&drifted) };
+        assert_eq!(run_with(&json!({}), &calm), Verdict::Nothing, "Synced or Unknown");
     }
 
     #[test]
@@ -279,10 +388,54 @@ mod tests {
     }
 
     #[test]
+    fn fact_51_a_revision_that_changes_nothing_for_the_application_is_no_new_attempt() {
+        let source = json!({"repoURL": "r"});
+        let result = |several: bool| match several {
+            false => json!({"revision": "old", "source": source}),
+            true => json!({"revision": "", "source": {}, "revisions": ["old", "x"], "sources": [source, source]}),
+        };
+        for (several, touched, other_source, phase, expected) in [
+            (false, false, false, "Succeeded", "attempted"),
+            (false, true, false, "Succeeded", "none"),
+            (false, false, true, "Succeeded", "none"),
+            (false, false, false, "Failed", "failed at old: boom"),
+            (false, false, false, "Running", "none"),
+            (true, false, false, "Succeeded", "attempted"),
+            (true, true, false, "Succeeded", "none"),
+            (true, false, true, "Succeeded", "none"),
+            (true, false, false, "Error", "failed at old x: boom"),
+        ] {
+            let now = if other_source { json!({"repoURL": "other"}) } else { source.clone() };
+            let spec = if several { json!({"source": null, "sources": [source, now]}) } else { json!({"source": now}) };
+            let app = app(&json!({"spec": spec, "status": {"operationState": {"phase": phase, "message": "boom",
+                "operation": {"sync": {}}, "syncResult": result(several)}}}));
+            let revisions = ["new".to_owned(), "x".to_owned()];
+            let compared = Compared {
+                out_of_sync: true,
+                revision: if several { "" } else { "new" },
+                revisions: if several { &revisions } else { &[] },
+                touched,
+                resources: &[],
+                leaving: &[],
+                large_prune: None,
+                changed_by_others: &|_| true,
+            };
+            let found = match attempted(&app, &compared, "new") {
+                Attempt::None => "none".to_owned(),
+                Attempt::Succeeded => "attempted".to_owned(),
+                Attempt::Failed { tried, message } => format!("failed at {tried}: {message}"),
+            };
+            assert_eq!(found, expected, "several {several}, touched {touched}, another source {other_source}, {phase}");
+        }
+    }
+
+    #[test]
     fn fact_47_pruning_everything_needs_allow_empty() {
         let prune = json!({"spec": {"syncPolicy": {"automated": {"prune": true}}}});
         let expected = "Skipping sync attempt to [abc]: auto-sync will wipe out all resources";
         assert_eq!(run(&prune, &[resource("OutOfSync", true)]), Verdict::Refused(expected.into()));
+        assert_eq!(run(&prune, &[]), Verdict::Refused(expected.into()), "there is nothing");
+        assert!(matches!(run(&prune, &[resource("OutOfSync", true), resource("Synced", false)]), Verdict::Start(_)), "one stays");
         let allowed = json!({"spec": {"syncPolicy": {"automated": {"prune": true, "allowEmpty": true}}}});
         assert!(matches!(run(&allowed, &[resource("OutOfSync", true)]), Verdict::Start(_)));
     }
@@ -297,7 +450,7 @@ mod tests {
             let base = json!({"metadata": {"annotations": {"argocd.argoproj.io/deletion-approved": approved}},
                 "spec": {"syncPolicy": {"automated": {"prune": true}}}, "status": {"conditions": condition}});
             let change = tiphys_apimachinery::patch::json_merge::apply(&base, change).expect("maps");
-            let compared = Compared { out_of_sync: true, revision: "abc", revisions: &[], resources: &resources, large_prune: Some(large) };
+            let compared = Compared { large_prune: Some(large), ..compared(&resources) };
             decide(&app(&change), &compared, Backoff::default(), "2026-01-01T00:01:00Z".parse().expect("a time"))
         };
         let none = json!({});
@@ -325,10 +478,25 @@ mod tests {
         let Verdict::Start(op) = run(&with(0), &resources) else { panic!("it must start") };
         let sync = op.sync.expect("a sync");
         assert_eq!((sync.resources.len(), sync.auto_heal_attempts_count), (1, 1));
+        let (mut pruned, key) =
+            (resource("OutOfSync", true), ResourceKey { kind: "ConfigMap".into(), name: "gone".into(), ..ResourceKey::default() });
+        pruned.name = "gone".into();
+        let both = [resource("OutOfSync", false), pruned.clone()];
+        for (resources, selected) in [(&both[..], Some(1)), (&both[1..], None)] {
+            let verdict = run_with(&with(0), &Compared { leaving: &[&key], ..compared(resources) });
+            let found = match verdict {
+                Verdict::Start(op) => op.sync.map(|sync| sync.resources.len()),
+                _ => None,
+            };
+            assert_eq!(found, selected, "what is being deleted needs no other sync");
+        }
         assert_eq!(run(&with(2), &resources), Verdict::Later(std::time::Duration::from_secs(5), None));
         let many: Vec<_> = (0..5).map(|_| resource("OutOfSync", false)).collect();
         let Verdict::Later(_, Some(told)) = run(&with(5), &many) else { panic!("it is told") };
         assert!(told.contains("undone 5 times: something else changes ConfigMap/c, ConfigMap/c, ConfigMap/c, …. It pauses"), "{told}");
+        let own = ResourceStatus { name: "own".into(), ..resource("OutOfSync", false) };
+        let Verdict::Later(_, Some(told)) = run(&with(5), &[own]) else { panic!("it is told") };
+        assert!(told.contains("had no lasting effect 5 times: ConfigMap/own still differs from Git, and no other manager"), "{told}");
         let pauses: Vec<_> = (0..=7).map(|n| Backoff::default().before(n).as_secs()).collect();
         assert_eq!(pauses, [0, 2, 6, 18, 54, 162, 300, 300]);
     }

@@ -1,17 +1,18 @@
 //! The comparison of one Application: its manifests, the live objects, the rules; the engine does the rest.
 
 use super::{
-    impersonation,
+    impersonation, known,
     memo::Outage,
     pass::Pass,
     refresh::{Level, Refresh},
     sources::{self, Desired, Wanted},
     status, timeouts,
 };
+use crate::runtime::standing;
 use std::{collections::BTreeSet, sync::Arc};
 use tiphys_api::{AppProject, Application, operation::SyncOperation};
 use tiphys_apimachinery::{Kept, Object, ResourceKey};
-use tiphys_cluster::{Executor, clusters::LiveCluster, scripts::aside};
+use tiphys_cluster::{Executor, Known, clusters::LiveCluster, scripts::heavy};
 use tiphys_engine::{
     compare::compare,
     marks, spec, track,
@@ -27,6 +28,8 @@ pub struct Compared {
     pub comparison: Arc<Comparison>,
     pub facts: status::Compared,
     pub cluster: Arc<LiveCluster>,
+    /// There are no manifests, and that is nobody's concern yet: the status stays as it is.
+    pub untold: bool,
 }
 
 /// Compares as thoroughly as asked. The error is the text of a `ComparisonError`.
@@ -37,28 +40,60 @@ pub async fn run(pass: &mut Pass<'_>, refresh: &Refresh) -> Result<Compared, Str
         pass.memo.comparison = None;
     }
     let cluster = cluster(pass).await?;
+    let local = local_manifests(&pass.app);
+    if !local.is_empty() {
+        return with_manifests(pass, cluster, &local).await;
+    }
     let rests = refresh.level < Level::ForceResolve && pass.memo.untold_outage().is_some_and(|outage| pass.now < outage.next);
     let remembered = pass.memo.loaded(&wanted).filter(|_| rests || (refresh.level <= Level::Recent && !refresh.hard));
     let (loaded, reconciled) = match remembered {
         Some(loaded) => (loaded, false),
+        None if rests => (Err("Failed to load target state: the repository was away a moment ago".to_owned()), false),
         None => load(pass, &cluster, &wanted, refresh).await,
     };
-    let with_health = pass.controller.records.settings().param("controller.resource.health.persist") == "true";
+    let untold = loaded.is_err() && pass.memo.untold_outage().is_some();
+    let facts = status::Compared { reconciled, ..facts(pass) };
     let (comparison, facts) = match loaded {
         Ok(desired) => {
-            let facts = status::Compared { revisions: desired.revisions(), source_types: desired.types(), reconciled, with_health };
-            (with_live(pass, &cluster, &desired, &[]).await?, facts)
+            let facts = status::Compared { revisions: desired.revisions(), source_types: desired.types(), ..facts };
+            (with_live(pass, &cluster, Some(&desired), &[]).await?, facts)
         }
         Err(why) => {
-            let facts = status::Compared { reconciled, with_health, ..status::Compared::as_before(&pass.app.status) };
+            let before = status::Compared::as_before(&pass.app.status);
+            let facts = status::Compared { revisions: before.revisions, source_types: before.source_types, ..facts };
             let condition = Condition::new(ConditionType::ComparisonError, why);
             (with_target(pass, &cluster, Target { objects: Vec::new(), errors: vec![condition] }).await?, facts)
         }
     };
-    Ok(Compared { comparison, facts, cluster })
+    Ok(Compared { comparison, facts, cluster, untold })
 }
 
-/// What Git says now, and whether it does: what it said before is as good for a while in which it says nothing at all.
+/// What the status says of a comparison whatever it is made of.
+fn facts(pass: &Pass<'_>) -> status::Compared {
+    status::Compared {
+        with_health: pass.controller.records.settings().param("controller.resource.health.persist") == "true",
+        controller_namespace: pass.controller.records.namespace.clone(),
+        ..status::Compared::default()
+    }
+}
+
+/// The manifests of the last operation, if a user gave it some: the Application is compared with them, and not with Git, until another operation
+/// takes its place. One that was refused before it did anything does not count.
+fn local_manifests(app: &Application) -> Vec<String> {
+    let begun = app.status.operation_state.as_ref().filter(|state| state.phase != "Error");
+    let operation = begun.and_then(|state| state.operation.sync.as_ref());
+    operation.map(|sync| sync.manifests.clone()).unwrap_or_default()
+}
+
+/// Compares with manifests that a user gave. They have no revision, and Git is not needed.
+async fn with_manifests(pass: &mut Pass<'_>, cluster: Arc<LiveCluster>, manifests: &[String]) -> Result<Compared, String> {
+    let facts = status::Compared { reconciled: true, ..facts(pass) };
+    let comparison = with_live(pass, &cluster, None, manifests).await?;
+    Ok(Compared { comparison, facts, cluster, untold: false })
+}
+
+/// What Git says now, and whether it does: what it said before is as good for a while in which it says nothing at all. A process that has only
+/// just begun does not know what it said; the verdict of the one before is as good then.
 async fn load(pass: &mut Pass<'_>, cluster: &LiveCluster, wanted: &Wanted, refresh: &Refresh) -> (Result<Desired, String>, bool) {
     let loaded = sources::load(pass, cluster, wanted, &wanted.revisions(&SyncOperation::default()), refresh).await;
     let why = match loaded {
@@ -72,9 +107,10 @@ async fn load(pass: &mut Pass<'_>, cluster: &LiveCluster, wanted: &Wanted, refre
     let patience = since + timeouts::repo_error_grace(&pass.controller.records.settings());
     pass.memo.outage = Some(Outage::goes_on(pass.memo.outage, pass.now, patience));
     let may_pass = refresh.level < Level::ForceResolve && pass.memo.unloadable.is_none() && pass.now < patience;
-    if let Some(before) = pass.memo.desired.clone().filter(|d| may_pass && d.wanted == *wanted) {
+    let before = pass.memo.desired.clone().filter(|d| may_pass && d.wanted == *wanted);
+    if before.is_some() || (may_pass && status::is_compared(&pass.app)) {
         tracing::warn!(error = why, "Ignoring temporary failed attempt to compare app state against repo");
-        return (Ok(before), false);
+        return (before.ok_or(why), false);
     }
     pass.memo.unloadable = Some((wanted.clone(), why.clone()));
     (Err(why), true)
@@ -83,15 +119,19 @@ async fn load(pass: &mut Pass<'_>, cluster: &LiveCluster, wanted: &Wanted, refre
 /// The destination cluster with its cache, ready.
 pub async fn cluster(pass: &Pass<'_>) -> Result<Arc<LiveCluster>, String> {
     let destination = spec::destination(&pass.app.spec.destination, &pass.controller.destinations())?;
-    pass.controller.clusters.get(&destination).await.map_err(|e| format!("{NO_LIVE_STATE}: {e}"))
+    standing(pass.controller.clusters.get(&destination)).await.map_err(|e| format!("{NO_LIVE_STATE}: {e}"))
 }
 
-/// Compares with the cluster. `local` are manifests that a user gave instead of those in Git.
-pub async fn with_live(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: &Desired, local: &[String]) -> Result<Arc<Comparison>, String> {
-    let target = if local.is_empty() {
-        Target { objects: desired.objects(), errors: desired.broken() }
-    } else {
-        Target::from(local_objects(local)?)
+/// Compares with the cluster what Git has, or the manifests that a user gave instead.
+pub async fn with_live(
+    pass: &mut Pass<'_>,
+    cluster: &LiveCluster,
+    desired: Option<&Desired>,
+    local: &[String],
+) -> Result<Arc<Comparison>, String> {
+    let target = match desired.filter(|_| local.is_empty()) {
+        Some(desired) => Target { objects: desired.objects(), errors: desired.broken() },
+        None => Target::from(local_objects(local)?),
     };
     with_target(pass, cluster, target).await
 }
@@ -107,19 +147,25 @@ async fn with_target(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: Target
     if helper {
         keys.push(namespace.clone());
     }
-    let mut live = cluster.cache.managed(&rules.tracking.app_name, &keys).await.map_err(|e| format!("{NO_LIVE_STATE}: {e}"))?;
+    let had = known::resources(&pass.app);
+    let mut live = match standing(cluster.cache.managed(&rules.tracking.app_name, &keys, &Known::Resources(had.clone()))).await {
+        Ok(live) => live,
+        Err(unreadable) => {
+            pass.memo.unseen = had.into_iter().chain(keys).collect();
+            return Err(format!("{NO_LIVE_STATE}: {unreadable}"));
+        }
+    };
     if helper && live.get(&namespace).is_some_and(|o| track::owner(&o.object(), &rules.tracking).is_none()) {
         live.remove(&namespace);
     }
+    let project = spec::project_name(&pass.app).to_owned();
     let previous = pass.memo.comparison.as_deref();
     // Only a comparison that may have to ask is made twice.
     let again = rules.server_side_diff.map(|_| desired.clone());
-    let customizations = rules.customizations.clone();
-    let judge = |desired, answers: &DryRuns| aside(&customizations, || compare(desired, &live, &rules, &*kinds, previous, answers));
-    let mut comparison = judge(desired, &DryRuns::new());
+    let mut comparison = heavy(&project, || compare(desired, &live, &rules, &*kinds, previous, &DryRuns::new())).await;
     if let Some(desired) = again.filter(|_| !comparison.unanswered.is_empty()) {
-        let answers = ask(&impersonation::for_diff(pass, cluster)?, &comparison).await;
-        comparison = judge(desired, &answers);
+        let answers = standing(ask(&impersonation::for_diff(pass, cluster)?, &comparison)).await;
+        comparison = heavy(&project, || compare(desired, &live, &rules, &*kinds, previous, &answers)).await;
     }
     let comparison = Arc::new(comparison);
     pass.memo.comparison = Some(comparison.clone());
@@ -206,6 +252,26 @@ pub fn rules(pass: &Pass<'_>) -> Result<CompareRules, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fact_27_an_applications_own_word_on_server_side_differences_counts_first() {
+        let asked = |by_default: bool, options: &str| {
+            let mut app = Application::default();
+            app.metadata.annotations.insert(marks::COMPARE_OPTIONS.to_owned(), options.to_owned());
+            server_side_diff(&app, by_default).map(|how| how.include_webhooks)
+        };
+        for (by_default, options, expected) in [
+            (false, "", None),
+            (false, "ServerSideDiff=true", Some(false)),
+            (false, "ServerSideDiff=true, IncludeMutationWebhook=true", Some(true)),
+            (false, "IncludeMutationWebhook=true", None),
+            (true, "", Some(false)),
+            (true, "IncludeMutationWebhook=true", Some(true)),
+            (true, "IgnoreExtraneous,ServerSideDiff=false", None),
+        ] {
+            assert_eq!(asked(by_default, options), expected, "{by_default} {options}");
+        }
+    }
 
     #[test]
     fn fact_10_local_manifests_that_cannot_be_read_are_told() {

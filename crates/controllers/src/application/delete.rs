@@ -4,64 +4,144 @@
 //! Main function: [`run`]. Level-triggered: each look deletes what may go now and waits for the rest.
 
 use super::{
-    compare,
+    Controller, compare,
     delete_hooks::{self, When},
     error::Error,
-    impersonation,
+    impersonation, known,
     pass::{Again, Pass},
-    refresh::Reason,
+    refresh::{self, Expiry, Reason},
     status,
 };
 use futures::future::join_all;
-use serde_json::json;
+use jiff::{SignedDuration, Timestamp};
 use std::{sync::Arc, time::Duration};
-use tiphys_api::constants::{
-    DELETION_APPROVED, POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, RESOURCES_FINALIZER, RESOURCES_FINALIZER_BACKGROUND,
-    RESOURCES_FINALIZER_FOREGROUND,
+use tiphys_api::{
+    Application,
+    constants::{
+        DELETION_APPROVED, GROUP, POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, REFRESH, RESOURCES_FINALIZER,
+        RESOURCES_FINALIZER_BACKGROUND, RESOURCES_FINALIZER_FOREGROUND,
+    },
 };
 use tiphys_apimachinery::Object;
-use tiphys_cluster::{Executor, clusters::LiveCluster};
+use tiphys_cluster::{Executor, Known, Unreadable, clusters::LiveCluster, records::is_in_cluster};
 use tiphys_engine::{
-    permit, spec,
-    sync::{hook, options, request::deletion_confirmed, wave},
+    marks, permit, spec,
+    sync::{hook, request::deletion_confirmed, wave},
     track,
-    types::{CompareRules, Condition, ConditionType},
+    types::{CompareRules, Condition, ConditionType, SyncStatus},
 };
 
 /// Deletions under way at once.
 const PARALLEL: usize = 16;
 const POLL: Duration = Duration::from_secs(5);
 const HOOK_POLL: Duration = Duration::from_secs(1);
+/// An object that was deleted and is there after so long is reported.
+const OVERDUE: SignedDuration = SignedDuration::from_secs(60);
+/// How often an object that changes while it is deleted is looked at again.
+const CONFLICTS: usize = 5;
 
 const CASCADE: [&str; 3] = [RESOURCES_FINALIZER, RESOURCES_FINALIZER_FOREGROUND, RESOURCES_FINALIZER_BACKGROUND];
 
-/// Takes the deletion as far as it goes now.
+/// Why a deletion does not go on, as the condition tells it.
+#[derive(Debug, thiserror::Error)]
+pub enum Stop {
+    #[error("{0}; the deletion waits until this can be read (listed and watched), and then goes on by itself")]
+    Unreadable(#[from] Unreadable),
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<String> for Stop {
+    fn from(text: String) -> Self {
+        Self::Refused(text)
+    }
+}
+
+/// How far a stage of a deletion is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Progress {
+    Done,
+    Waits,
+    /// It waits for a hook that is run again after it failed: what was said of that still holds.
+    Retries,
+    /// It waits, and this is why it may do so for long.
+    Held(String),
+}
+
+/// Takes the deletion as far as it goes now, and answers a refresh.
 pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
+    let again = advance(pass).await?;
+    if pass.app.metadata.annotations.contains_key(REFRESH) && !pass.app.metadata.finalizers.is_empty() {
+        let never = Expiry { soft: SignedDuration::ZERO, hard: SignedDuration::ZERO };
+        if let Some(refresh) = refresh::needed(&pass.app, Reason::LOOK, never, pass.now) {
+            pass.refresh(&refresh).await?;
+            pass.store().await?;
+        }
+    }
+    Ok(again)
+}
+
+async fn advance(pass: &mut Pass<'_>) -> Result<Again, Error> {
     let Some(stage) = stage(&pass.app.metadata.finalizers) else { return Ok(None) };
     // Only the project knows what the Application may delete.
-    if let Err(text) = pass.controller.project_of(&pass.app) {
-        return refused(pass, text).await;
+    if let Err(text) = project(pass) {
+        return refused(pass, text.into()).await;
     }
-    let reachable = spec::destination(&pass.app.spec.destination, &pass.controller.destinations()).is_ok();
-    if !reachable {
-        // Nobody can ever delete what was there: the Application must not wait for it.
-        let of_hooks = |f: &str| f.starts_with(PRE_DELETE_FINALIZER) || f.starts_with(POST_DELETE_FINALIZER);
-        remove_finalizers(pass, |f| CASCADE.contains(&f) || of_hooks(f)).await?;
-        return Ok(None);
+    match destination(pass.controller, &pass.app) {
+        Ok(true) => {}
+        Ok(false) => {
+            // Nobody can ever delete what was there: the Application must not wait for it.
+            let of_hooks = |f: &str| f.starts_with(PRE_DELETE_FINALIZER) || f.starts_with(POST_DELETE_FINALIZER);
+            release(pass, |f| CASCADE.contains(&f) || of_hooks(f)).await?;
+            return Ok(None);
+        }
+        Err(text) => return refused(pass, text.into()).await,
     }
     let done = match stage {
         Stage::Hooks(when) => delete_hooks::execute(pass, when).await,
         Stage::Resources => cascade(pass).await,
         Stage::Cleanup(when) => delete_hooks::cleanup(pass, when).await,
     };
+    let pause = if stage == Stage::Resources { POLL } else { HOOK_POLL };
     match done {
-        Ok(true) => {
-            remove_finalizers(pass, |f| stage.is_held_by(f)).await?;
-            Ok(None)
+        Ok(Progress::Done) => {
+            release(pass, |f| stage.is_held_by(f)).await?;
+            return Ok(None);
         }
-        Ok(false) => Ok(Some((Reason::LOOK, if stage == Stage::Resources { POLL } else { HOOK_POLL }))),
-        Err(text) => refused(pass, text).await,
+        Ok(Progress::Waits) => {
+            status::set_conditions(&mut pass.app.status, &[], &[ConditionType::DeletionError], pass.now);
+            pass.store().await?;
+        }
+        Ok(Progress::Retries) => {}
+        Ok(Progress::Held(text)) => return refused(pass, text.into()).await,
+        Err(why) => return refused(pass, why).await,
     }
+    Ok(Some((Reason::LOOK, pause)))
+}
+
+/// Whether there is a project that says what may be deleted. The error is why there is none, and what to do.
+fn project(pass: &Pass<'_>) -> Result<(), String> {
+    const OR: &str = "or remove the Application's finalizers to leave its resources in the cluster";
+    let project = pass.controller.project_of(&pass.app).map_err(|text| format!("{text}; create the project again, {OR}"))?;
+    let missing = spec::project_condition(&pass.app, Some(&project), &pass.controller.records.namespace);
+    missing.map_or(Ok(()), |condition| Err(format!("{}; permit its namespace in the project, {OR}", condition.message)))
+}
+
+/// Whether there is a cluster that the resources are in. The error is why that cannot be said.
+fn destination(controller: &Controller, app: &Application) -> Result<bool, String> {
+    let (destination, clusters) = (&app.spec.destination, controller.destinations());
+    let Err(text) = spec::destination(destination, &clusters) else { return Ok(true) };
+    if !spec::names_no_cluster(destination, &clusters) {
+        return Err(text);
+    }
+    let settings = controller.records.settings();
+    if is_in_cluster(&destination.server, &destination.name) {
+        return Err(format!("{text}; it is disabled by cluster.inClusterEnabled, and the deletion waits until it is not"));
+    }
+    let broken = settings.broken_clusters.iter().find(|broken| broken.may_be(&destination.server, &destination.name));
+    broken.map_or(Ok(false), |broken| {
+        Err(format!("{text}; the Secret {} cannot be read and may be that of the cluster: {}", broken.secret_name, broken.problem))
+    })
 }
 
 /// What a deletion is busy with.
@@ -96,9 +176,13 @@ pub(super) fn is_told(pass: &Pass<'_>, text: &str) -> bool {
 }
 
 /// Says why the deletion does not go on.
-async fn refused(pass: &mut Pass<'_>, text: String) -> Result<Again, Error> {
+async fn refused(pass: &mut Pass<'_>, why: Stop) -> Result<Again, Error> {
+    let text = why.to_string();
     if !is_told(pass, &text) {
         pass.event(true, "StatusRefreshed", format!("Unable to delete application resources: {text}"));
+    }
+    if matches!(why, Stop::Unreadable(_)) && pass.app.status.sync.status != SyncStatus::Unknown.as_str() {
+        status::apply_uncompared(&mut pass.app, pass.now);
     }
     let condition = Condition::new(ConditionType::DeletionError, text);
     status::set_conditions(&mut pass.app.status, &[condition], &[ConditionType::DeletionError], pass.now);
@@ -106,37 +190,70 @@ async fn refused(pass: &mut Pass<'_>, text: String) -> Result<Again, Error> {
     Ok(Some((Reason::LOOK, POLL)))
 }
 
-/// Deletes the resources that may go now. True when none are left.
-async fn cascade(pass: &mut Pass<'_>) -> Result<bool, String> {
+/// Deletes the resources that may go now.
+async fn cascade(pass: &mut Pass<'_>) -> Result<Progress, Stop> {
     let cluster = compare::cluster(pass).await?;
     let live = deletable(pass, &cluster).await?;
     if live.is_empty() {
-        return Ok(true);
+        return Ok(Progress::Done);
     }
     let executor = impersonation::for_deletion(pass, &cluster)?;
     release_hooks(&executor, &live).await?;
     let since = pass.app.metadata.deletion_timestamp.map_or(pass.now, |t| t.timestamp());
     let approved = deletion_confirmed(pass.app.metadata.annotations.get(DELETION_APPROVED).map(String::as_str), since);
-    let app_options = pass.app.spec.sync_policy.as_ref().map(|p| p.sync_options.clone()).unwrap_or_default();
-    let confirm = |o: &Object| {
-        ["Prune", "Delete"]
-            .into_iter()
-            .any(|name| options::value(o, name).is_some_and(|v| v == "confirm") || app_options.contains(&format!("{name}=confirm")))
-    };
-    let highest = live.iter().map(|o| wave::of(o)).max().unwrap_or(0);
-    // Some of a wave may be on their way already: whoever was to delete the others was stopped.
-    let doomed: Vec<_> = live.iter().filter(|o| wave::of(o) == highest && o.deletion_timestamp().is_none()).cloned().collect();
-    if doomed.is_empty() || (!approved && live.iter().any(|o| confirm(o))) {
-        return Ok(false);
+    let rules = compare::rules(pass)?;
+    let confirm = |o: &Object| marks::needs_confirmation(o, &rules.sync_options);
+    if !approved && live.iter().any(|o| confirm(o)) {
+        return Ok(Progress::Waits);
+    }
+    // Some may be on their way already: whoever was to delete the others was stopped.
+    let doomed: Vec<_> = next_to_go(&live).into_iter().filter(|o| o.deletion_timestamp().is_none()).collect();
+    if doomed.is_empty() {
+        return Ok(held(&live, pass.now));
     }
     let background = pass.app.metadata.finalizers.iter().any(|f| f == RESOURCES_FINALIZER_BACKGROUND);
     let propagation = if background { "Background" } else { "Foreground" };
+    let goes = |o: &Object| goes_with(o, &rules, &pass.app.metadata.uid) && (approved || !confirm(o));
     for batch in doomed.chunks(PARALLEL) {
-        let removals: Vec<_> = batch.iter().map(|object| remove(&executor, object, propagation)).collect();
+        let removals: Vec<_> = batch.iter().map(|object| remove_if(&executor, &cluster, object, propagation, &goes)).collect();
         join_all(removals).await.into_iter().collect::<Result<Vec<()>, _>>()?;
     }
     let left = deletable(pass, &cluster).await?;
-    Ok(left.is_empty())
+    Ok(if left.is_empty() { Progress::Done } else { held(&left, pass.now) })
+}
+
+/// The objects whose turn it is: the highest wave. A project goes after all Applications, which cannot be deleted without it.
+fn next_to_go(live: &[Arc<Object>]) -> Vec<&Arc<Object>> {
+    let is = |o: &Object, kind: &str| o.group() == GROUP && o.kind() == kind;
+    let lowest = live.iter().filter(|o| is(o, "Application")).map(|o| wave::of(o)).min();
+    let turn = |o: &Object| match lowest {
+        Some(lowest) if is(o, "AppProject") && wave::of(o) >= lowest => (lowest, false),
+        _ => (wave::of(o), true),
+    };
+    let next = live.iter().map(|o| turn(o)).max();
+    live.iter().filter(|o| Some(turn(o)) == next).collect()
+}
+
+/// What those that are on their way are waiting for: an Application that says why it cannot go, or an object that should have gone long ago.
+fn held(live: &[Arc<Object>], now: Timestamp) -> Progress {
+    let leaving = live.iter().filter_map(|o| Some((o, o.deletion_timestamp()?.parse::<Timestamp>().ok()?)));
+    let mut reasons: Vec<String> = leaving
+        .filter_map(|(o, since)| match deletion_error(o) {
+            Some(why) => Some(format!("waiting for {} to be deleted: {why}", o.key())),
+            None if now.duration_since(since) < OVERDUE => None,
+            None if o.finalizers().is_empty() => Some(format!("waiting for {} to be deleted", o.key())),
+            None => Some(format!("waiting for {} to be deleted, which is held by {}", o.key(), o.finalizers().join(", "))),
+        })
+        .collect();
+    reasons.sort();
+    if reasons.is_empty() { Progress::Waits } else { Progress::Held(reasons.join("; ")) }
+}
+
+/// What an Application says of its own deletion.
+fn deletion_error(object: &Object) -> Option<String> {
+    let conditions = object.pointer("/status/conditions").filter(|_| object.group() == GROUP)?.as_array()?;
+    let condition = conditions.iter().find(|c| c["type"] == ConditionType::DeletionError.as_str())?;
+    condition["message"].as_str().map(str::to_owned)
 }
 
 /// A sync that was under way does not go on, so nobody else takes off what it holds its hooks by.
@@ -151,40 +268,117 @@ pub(super) async fn remove(executor: &Executor, object: &Object, propagation: &s
     executor.remove(&object.gvk(), &object.key(), object.uid(), propagation).await.map_err(|e| format!("{}: {e}", object.key()))
 }
 
+/// Deletes an object as it was judged; when it has changed since, it is read and judged again.
+async fn remove_if(
+    executor: &Executor,
+    cluster: &LiveCluster,
+    object: &Arc<Object>,
+    propagation: &str,
+    goes: &impl Fn(&Object) -> bool,
+) -> Result<(), String> {
+    let told = |e: tiphys_cluster::Error| format!("{}: {e}", object.key());
+    let mut seen = object.clone();
+    for _ in 0..CONFLICTS {
+        match executor.remove_as_seen(&seen, propagation).await {
+            Err(e) if e.is_conflict() => {}
+            result => return result.map_err(told),
+        }
+        let Some(now) = cluster.cache.get_as(&seen.gvk(), seen.namespace(), seen.name()).await.map_err(told)? else { return Ok(()) };
+        cluster.cache.observe(&now);
+        if now.uid() != object.uid() || now.deletion_timestamp().is_some() || !goes(&now) {
+            return Ok(());
+        }
+        seen = Arc::new(now);
+    }
+    // It keeps changing, and was ours a moment ago.
+    remove(executor, &seen, propagation).await
+}
+
 /// The live objects that go with the Application.
-async fn deletable(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Vec<Arc<Object>>, String> {
+async fn deletable(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Vec<Arc<Object>>, Stop> {
     let rules = compare::rules(pass)?;
-    let app_keeps = rules.sync_options.iter().any(|o| o == "Delete=false");
-    let keep = |o: &Object| {
-        app_keeps
-            || options::has(o, "Delete=false")
-            || o.annotation("helm.sh/resource-policy") == Some("keep")
-            || (o.group() == "apiextensions.k8s.io" && o.kind() == "CustomResourceDefinition")
-            || o.uid() == pass.app.metadata.uid
-    };
-    Ok(owned(cluster, &rules).await?.into_iter().filter(|o| !keep(o)).collect())
+    let known = known::of(&pass.app);
+    let live = owned(cluster, &rules, &known).await?;
+    cluster.cache.truly_gone(&known)?;
+    Ok(live.into_iter().filter(|o| goes_with(o, &rules, &pass.app.metadata.uid)).collect())
+}
+
+/// Whether an object goes with the Application of this uid: it is the Application's, and nothing says that it is to be kept.
+fn goes_with(object: &Object, rules: &CompareRules, app_uid: &str) -> bool {
+    let is_kept = marks::sync_option(object, &rules.sync_options, "Delete") == Some("false")
+        || marks::has_option(object, "helm.sh/resource-policy", "keep")
+        || track::is_crd(object)
+        || object.uid() == app_uid;
+    !is_kept && is_owned(object, rules)
 }
 
 /// The live objects that belong to the Application and that its project lets it have.
-pub(super) async fn owned(cluster: &LiveCluster, rules: &CompareRules) -> Result<Vec<Arc<Object>>, String> {
-    let live = cluster.cache.managed(&rules.tracking.app_name, &[]).await.map_err(|e| e.to_string())?;
-    let marked = |o: &Object| track::owner(o, &rules.tracking).is_some_and(|owner| owner == rules.tracking.app_name);
-    Ok(live.into_values().filter(|o| permit::live(rules, o)).map(|o| o.object()).filter(|o| marked(o)).collect())
+pub(super) async fn owned(cluster: &LiveCluster, rules: &CompareRules, known: &Known) -> Result<Vec<Arc<Object>>, Unreadable> {
+    let live = cluster.cache.managed(&rules.tracking.app_name, &[], known).await?;
+    Ok(live.into_values().map(|o| o.object()).filter(|o| is_owned(o, rules)).collect())
 }
 
-async fn remove_finalizers(pass: &mut Pass<'_>, which: impl Fn(&str) -> bool) -> Result<(), Error> {
-    let left: Vec<_> = pass.app.metadata.finalizers.iter().filter(|f| !which(f)).cloned().collect();
-    if left.len() == pass.app.metadata.finalizers.len() {
-        return Ok(());
-    }
-    let patch = json!({"metadata": {"finalizers": left, "resourceVersion": pass.record.meta.resource_version}});
-    pass.controller.records.applications.merge_patch(&pass.key.namespace, &pass.key.name, &patch).await?;
-    Ok(())
+/// Whether an object is by its mark one that the Application applied, and one that its project lets it have.
+fn is_owned(object: &Object, rules: &CompareRules) -> bool {
+    permit::resource(rules, object.group(), object.kind(), object.namespace(), object.name())
+        && track::owner(object, &rules.tracking).is_some_and(|owner| owner == rules.tracking.app_name)
+        && track::names(object, &rules.tracking)
+}
+
+/// Takes finalizers off, and what was said of why the deletion did not go on.
+async fn release(pass: &mut Pass<'_>, which: impl Fn(&str) -> bool) -> Result<(), Error> {
+    pass.app.metadata.finalizers.retain(|f| !which(f));
+    status::set_conditions(&mut pass.app.status, &[], &[ConditionType::DeletionError], pass.now);
+    pass.store().await
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    fn object(kind: &str, name: &str, change: serde_json::Value) -> Arc<Object> {
+        let version = if kind.starts_with("App") { "argoproj.io/v1alpha1" } else { "v1" };
+        let object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": "ns"}});
+        let object = tiphys_apimachinery::patch::json_merge::apply(&object, &change).expect("maps");
+        Arc::new(Object::from_value(object).expect("an object"))
+    }
+
+    fn wave(wave: i32) -> serde_json::Value {
+        json!({"metadata": {"annotations": {"argocd.argoproj.io/sync-wave": wave.to_string()}}})
+    }
+
+    #[test]
+    fn fact_88_the_highest_wave_goes_first_and_a_project_after_the_applications() {
+        let turn = |live: &[Arc<Object>]| next_to_go(live).iter().map(|o| o.name().to_owned()).collect::<Vec<_>>();
+        let maps = [object("ConfigMap", "low", wave(-1)), object("ConfigMap", "high", wave(2)), object("ConfigMap", "peer", wave(2))];
+        assert_eq!(turn(&maps), ["high", "peer"]);
+        assert_eq!(turn(&maps[..1]), ["low"]);
+        let family = [
+            object("AppProject", "project", wave(3)),
+            object("Application", "child", wave(0)),
+            object("ConfigMap", "map", wave(0)),
+            object("AppProject", "other", wave(-1)),
+        ];
+        assert_eq!(turn(&family), ["child", "map"]);
+        assert_eq!(turn(&[family[0].clone(), family[2].clone()]), ["project"], "no Application needs it");
+        assert_eq!(turn(&[family[0].clone(), family[3].clone(), family[1].clone()]), ["child"]);
+    }
+
+    #[test]
+    fn what_holds_a_deletion_is_told_at_once_or_when_it_is_overdue() {
+        let since = "2026-01-01T00:00:00Z";
+        let now: Timestamp = "2026-01-01T00:00:30Z".parse().expect("a time");
+        let leaving = |finalizers: &[&str]| json!({"metadata": {"deletionTimestamp": since, "finalizers": finalizers}});
+        let slow = [object("ConfigMap", "slow", leaving(&["a/b"])), object("ConfigMap", "stays", json!({}))];
+        assert_eq!(held(&slow, now), Progress::Waits);
+        let later = now + SignedDuration::from_secs(30);
+        assert_eq!(held(&slow, later), Progress::Held("waiting for /ConfigMap/ns/slow to be deleted, which is held by a/b".into()));
+        let mut child = leaving(&["a/b"]);
+        child["status"]["conditions"] = json!([{"type": "SyncError", "message": "x"}, {"type": "DeletionError", "message": "why"}]);
+        let child = [object("Application", "child", child)];
+        assert_eq!(held(&child, now), Progress::Held("waiting for argoproj.io/Application/ns/child to be deleted: why".into()));
+    }
 
     #[test]
     fn fact_93_the_stages_of_a_deletion_follow_each_other() {

@@ -4,18 +4,21 @@
 //! their delete policies say. Level-triggered: each call does what may be done now and tells whether that was all.
 
 use super::{
-    compare, delete, impersonation, operation,
+    compare,
+    delete::{self, Progress, Stop},
+    impersonation, known, operation,
     pass::Pass,
     refresh::{Level, Refresh},
     sources::{self, Wanted},
 };
 use std::sync::Arc;
 use tiphys_api::{
+    Application,
     constants::{POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER},
     operation::SyncOperation,
 };
-use tiphys_apimachinery::Object;
-use tiphys_cluster::{clusters::LiveCluster, scripts::aside};
+use tiphys_apimachinery::{Kept, Object, ResourceKey};
+use tiphys_cluster::{Known, Unreadable, clusters::LiveCluster, scripts::aside};
 use tiphys_engine::{
     health,
     sync::hook::{self, DeletePolicy},
@@ -52,6 +55,22 @@ impl When {
         format!("{}/cleanup", self.finalizer())
     }
 
+    /// What an error of its hooks begins with.
+    fn executing(self) -> &'static str {
+        match self {
+            Self::Before => "error executing pre-delete hooks: ",
+            Self::After => "",
+        }
+    }
+
+    /// What an error of removing its hooks begins with.
+    fn cleaning(self) -> &'static str {
+        match self {
+            Self::Before => "error cleaning up pre-delete hooks: ",
+            Self::After => "",
+        }
+    }
+
     fn is(self, object: &Object) -> bool {
         match self {
             Self::Before => hook::is_pre_delete(object),
@@ -76,54 +95,79 @@ pub fn align(finalizers: &mut Vec<String>, comparison: &Comparison) {
     }
 }
 
-/// Creates the hooks that are not there and looks how the others do. True when all have ended well; the error names those that failed.
-/// They are removed, so that they run again, at a look after it was told: once they are gone nobody can tell that they failed.
-pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<bool, String> {
-    let doing = |e: String| format!("error executing {} hooks: {e}", when.name());
+/// Creates the hooks that are not there and looks how the others do. The error names those that failed. They are removed, so that they run
+/// again, at a look after it was told: once they are gone nobody can tell that they failed.
+pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<Progress, Stop> {
+    let doing = |e: String| Stop::Refused(format!("{}{e}", when.executing()));
     let cluster = compare::cluster(pass).await?;
+    cluster.cache.readable(&known::of(&pass.app))?;
     let executor = impersonation::for_deletion(pass, &cluster)?;
     let comparison = desired(pass, &cluster).await.map_err(doing)?;
-    let running = live(&cluster, &comparison.rules, when).await?;
-    let mut created = false;
+    let mut wanted: Vec<Object> = Vec::new();
     for object in comparison.delete_hooks.iter().map(|o| o.object()).filter(|o| when.is(o)) {
-        let object = named(pass, &object, when);
+        let taken: Vec<ResourceKey> = wanted.iter().map(Object::key).collect();
+        wanted.push(named(pass, &object, when, &taken));
+    }
+    let running = live(&cluster, &comparison.rules, when, &with_hooks(&pass.app, &comparison)).await?;
+    let mut created = false;
+    for object in &wanted {
         if running.iter().any(|r| r.key() == object.key()) {
             continue;
         }
         let namespaced = cluster.cache.kinds().is_namespaced(&object.gvk().group_kind()).unwrap_or(true);
-        operation::permitted(&comparison, &object, namespaced).map_err(doing)?;
-        match executor.create(&object).await {
+        operation::permitted(&comparison, object, namespaced).map_err(doing)?;
+        match executor.create(object).await {
             Ok(_) => created = true,
             // Somebody else's object of that name is not ours to wait for.
             Err(e) if e.is_already_exists() => tracing::warn!(hook = %object.key(), "it exists already, skipping"),
             Err(e) => return Err(doing(format!("{}: {e}", object.key()))),
         }
     }
+    let failed_text = doing(format!("{} hook(s) failed: ", when.name())).to_string();
+    let retries = pass.app.status.conditions.iter().any(|c| c.type_ == "DeletionError" && c.message.starts_with(&failed_text));
+    let waits = if retries { Progress::Retries } else { Progress::Waits };
     if created {
-        return Ok(false);
+        return Ok(waits);
     }
-    let is = |object: &Object, status| health_of(object, &comparison.rules) == status;
-    let failed: Vec<_> = running.iter().filter(|o| is(o, HealthStatus::Degraded)).collect();
+    let mut failed = Vec::new();
+    let mut progressing = false;
+    for object in &running {
+        match health_of(object, &comparison.rules).map_err(doing)? {
+            HealthStatus::Degraded => failed.push(object),
+            status => progressing |= status == HealthStatus::Progressing,
+        }
+    }
     if failed.is_empty() {
-        return Ok(!running.iter().any(|o| is(o, HealthStatus::Progressing)));
+        return Ok(if progressing { waits } else { Progress::Done });
     }
     let names: Vec<_> = failed.iter().map(|o| format!("{}/{}", o.namespace(), o.name())).collect();
-    let text = doing(format!("{} hook(s) failed: {}", when.name(), names.join(", ")));
+    let text = format!("{failed_text}{}", names.join(", "));
     if delete::is_told(pass, &text) {
         for object in failed {
             delete::remove(&executor, object, "Background").await?;
         }
     }
-    Err(text)
+    Err(Stop::Refused(text))
 }
 
-/// Removes the hooks whose delete policies say so. True when there are none left to be removed.
-pub async fn cleanup(pass: &mut Pass<'_>, when: When) -> Result<bool, String> {
+/// Removes the hooks whose delete policies say so.
+pub async fn cleanup(pass: &mut Pass<'_>, when: When) -> Result<Progress, Stop> {
+    let doing = |e: String| Stop::Refused(format!("{}{e}", when.cleaning()));
     let cluster = compare::cluster(pass).await?;
     let executor = impersonation::for_deletion(pass, &cluster)?;
     let rules = compare::rules(pass)?;
-    let hooks = live(&cluster, &rules, when).await?;
-    let worst = hooks.iter().map(|o| health_of(o, &rules)).max().unwrap_or(HealthStatus::Healthy);
+    let hooks = match live(&cluster, &rules, when, &Known::Nothing).await {
+        Ok(hooks) => hooks,
+        // Some kind cannot be read: Git says whether there are hooks of it.
+        Err(_) => {
+            let comparison = desired(pass, &cluster).await.map_err(doing)?;
+            live(&cluster, &rules, when, &with_hooks(&pass.app, &comparison)).await?
+        }
+    };
+    let mut worst = HealthStatus::Healthy;
+    for object in &hooks {
+        worst = worst.max(health_of(object, &rules).map_err(doing)?);
+    }
     let mut left = false;
     for object in &hooks {
         let doomed = hook::delete_policies(object).into_iter().any(|policy| match policy {
@@ -133,21 +177,38 @@ pub async fn cleanup(pass: &mut Pass<'_>, when: When) -> Result<bool, String> {
         });
         left |= doomed;
         if doomed && object.deletion_timestamp().is_none() {
-            delete::remove(&executor, object, "Background").await?;
+            delete::remove(&executor, object, "Background").await.map_err(doing)?;
         }
     }
-    Ok(!left)
+    Ok(if left { Progress::Waits } else { Progress::Done })
 }
 
 /// The hooks in the cluster that belong to the Application.
-async fn live(cluster: &LiveCluster, rules: &CompareRules, when: When) -> Result<Vec<Arc<Object>>, String> {
-    Ok(delete::owned(cluster, rules).await?.into_iter().filter(|o| when.is(o)).collect())
+async fn live(cluster: &LiveCluster, rules: &CompareRules, when: When, known: &Known) -> Result<Vec<Arc<Object>>, Unreadable> {
+    Ok(delete::owned(cluster, rules, known).await?.into_iter().filter(|o| when.is(o)).collect())
+}
+
+/// What the Application may have, the hooks of its deletion included.
+fn with_hooks(app: &Application, comparison: &Comparison) -> Known {
+    match known::of(app) {
+        Known::Nothing => Known::Nothing,
+        Known::Resources(mut keys) => {
+            let namespace = &comparison.rules.dest_namespace;
+            let key = |o: &Kept| match o.namespace() {
+                "" => ResourceKey::new(o.group(), o.kind(), namespace, o.name()),
+                own => ResourceKey::new(o.group(), o.kind(), own, o.name()),
+            };
+            keys.extend(comparison.delete_hooks.iter().map(|o| key(o)));
+            Known::Resources(keys)
+        }
+    }
 }
 
 /// How a hook does; without a check for its kind it has done its work by being there.
-fn health_of(object: &Object, rules: &CompareRules) -> HealthStatus {
-    let health = aside(&rules.customizations, || health::of_with(object, &rules.customizations));
-    health.map_or(HealthStatus::Healthy, |h| h.status)
+fn health_of(object: &Object, rules: &CompareRules) -> Result<HealthStatus, String> {
+    let health = aside(&rules.customizations, || health::assess_with(object, &rules.customizations));
+    let health = health.map_err(|e| format!("failed to get resource health of {}: {e}", object.key()))?;
+    Ok(health.map_or(HealthStatus::Healthy, |h| h.status))
 }
 
 /// What Git wants now. Hooks that cannot be read are no reason to go on without them.
@@ -155,19 +216,21 @@ async fn desired(pass: &mut Pass<'_>, cluster: &LiveCluster) -> Result<Arc<Compa
     let wanted = Wanted::of(&pass.app)?;
     let refresh = Refresh { level: Level::Latest, ..Refresh::default() };
     let desired = sources::load(pass, cluster, &wanted, &wanted.revisions(&SyncOperation::default()), &refresh).await?;
-    let comparison = compare::with_live(pass, cluster, &desired, &[]).await?;
+    let comparison = compare::with_live(pass, cluster, Some(&desired), &[]).await?;
     match comparison.conditions.iter().find(|c| c.is_error()) {
         Some(problem) => Err(problem.message.clone()),
         None => Ok(comparison),
     }
 }
 
-/// A name for a hook that has only the beginning of one: the same at every look, so that it is found again.
-fn named(pass: &Pass<'_>, object: &Object, when: When) -> Object {
+/// A name for a hook that has only the beginning of one: the same at every look, so that it is found again, and not one of those taken.
+fn named(pass: &Pass<'_>, object: &Object, when: When, taken: &[ResourceKey]) -> Object {
     let mut object = object.clone();
     if object.name().is_empty() {
         let since = pass.app.metadata.deletion_timestamp.map_or(0, |t| t.seconds);
-        let name = format!("{}{}-{since}", object.generate_name(), when.name().to_lowercase());
+        let suffix = format!("{}-{since}", when.name().to_lowercase());
+        let is_taken = |name: &str| taken.contains(&ResourceKey { name: name.to_owned(), ..object.key() });
+        let name = hook::generated_name(object.generate_name(), &suffix, is_taken);
         object.metadata_mut().remove("generateName");
         object.metadata_mut().insert("name".into(), name.into());
     }

@@ -10,6 +10,7 @@ use super::{
     retry, rollback, sources, status, timeouts,
 };
 use crate::metrics::EndedSync;
+use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 use tiphys_api::operation::{Operation, OperationState};
 use tiphys_engine::{
@@ -86,11 +87,46 @@ pub async fn finish(pass: &mut Pass<'_>, phase: OperationPhase, message: String,
     pass.app.operation = next.map(Box::new);
     pass.memo.running = None;
     pass.forget_progress();
-    if !sync.dry_run {
-        let level = if automated { Level::Latest } else { Level::ForceResolve };
+    if let Some(level) = refresh_after(automated, sync.dry_run) {
         pass.refresh(&Refresh { level, why: "the operation ended".to_owned(), ..Refresh::default() }).await?;
     }
     Ok(())
+}
+
+/// How the Application is compared after an operation. Asking Git again after every automatic sync would be too much; whoever syncs by hand
+/// may have pushed meanwhile. A dry run has changed nothing.
+fn refresh_after(automated: bool, dry_run: bool) -> Option<Level> {
+    match (dry_run, automated) {
+        (true, _) => None,
+        (false, true) => Some(Level::Latest),
+        (false, false) => Some(Level::ForceResolve),
+    }
+}
+
+/// Ends an operation that takes longer than so many seconds (0: as long as it takes); else says how much of them is left.
+pub fn limit(state: &mut OperationState, seconds: u32, now: Timestamp) -> Option<Duration> {
+    if state.phase != "Running" || seconds == 0 {
+        return None;
+    }
+    let left = (state.started_at?.timestamp() + SignedDuration::from_secs(seconds.into())).duration_since(now);
+    let left = Duration::try_from(left).ok().filter(|left| !left.is_zero());
+    if left.is_none() {
+        (state.phase, state.message) = ("Terminating".into(), TIMED_OUT.into());
+    }
+    left
+}
+
+/// What is told of an operation that has not ended. One that is being terminated is so until it has ended, whatever it waits for; why it is
+/// terminated is told again then.
+pub fn goes_on(state: &mut OperationState, terminating: bool, phase: OperationPhase, message: &str) {
+    if !terminating {
+        (state.phase, state.message) = (phase.as_str().into(), message.into());
+        return;
+    }
+    state.phase = "Terminating".into();
+    if state.message != TIMED_OUT {
+        state.message = "operation is terminating".into();
+    }
 }
 
 /// Counts the sync among those that ended.
@@ -130,4 +166,71 @@ fn follows(pass: &Pass<'_>, attempt: &Attempt, state: &mut OperationState) -> Op
     }
     // What a user asked for without naming a revision goes on with the new one; an automatic sync is started anew by whoever started it.
     (attempt.superseded && !state.operation.initiated_by.automated).then(|| state.operation.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn state(phase: &str, message: &str) -> OperationState {
+        let state = json!({"phase": phase, "message": message, "startedAt": "2026-01-01T00:00:00Z", "operation": {}});
+        serde_json::from_value(state).expect("a state")
+    }
+
+    #[test]
+    fn facts_59_60_61_what_failed_is_repeated_as_often_as_is_asked_for() {
+        let attempt =
+            |failed, terminating, superseded| Attempt { failed, terminating, superseded, timed_out: false, then: OnTimeout::Fail };
+        let repeated = |attempt: &Attempt, limit: i64, count: i64| {
+            let mut state = state("Running", "");
+            (state.operation.retry.limit, state.retry_count) = (limit, count);
+            attempt.may_be_repeated(&state)
+        };
+        let failed = attempt(true, false, false);
+        let got = [(0, 0), (1, 0), (1, 1), (5, 4), (5, 5), (-1, 0), (-1, 1000)].map(|(limit, count)| repeated(&failed, limit, count));
+        assert_eq!(got, [false, true, false, true, false, true, true]);
+        for (name, other) in [
+            ("it succeeded", attempt(false, false, false)),
+            ("it was terminated", attempt(true, true, false)),
+            ("another takes its place", attempt(true, false, true)),
+        ] {
+            assert!(!repeated(&other, 5, 0), "{name}");
+        }
+    }
+
+    #[test]
+    fn fact_62_what_takes_too_long_is_terminated() {
+        let started: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
+        let after = |phase: &str, limit_secs: u32, secs: i64| {
+            let mut state = state(phase, "waiting");
+            let left = limit(&mut state, limit_secs, started + SignedDuration::from_secs(secs));
+            (left.map(|left| left.as_secs()), state.phase, state.message)
+        };
+        let told = |left: Option<u64>, phase: &str, message: &str| (left, phase.to_owned(), message.to_owned());
+        assert_eq!(after("Running", 12, 10), told(Some(2), "Running", "waiting"));
+        assert_eq!(after("Running", 12, 12), told(None, "Terminating", "operation is terminating due to timeout"));
+        assert_eq!(after("Running", 0, 1000), told(None, "Running", "waiting"), "without a limit");
+        assert_eq!(after("Terminating", 12, 13), told(None, "Terminating", "waiting"), "somebody ends it already");
+    }
+
+    #[test]
+    fn fact_63_what_is_being_terminated_says_so_until_it_ended() {
+        let told = |message: &str, terminating| {
+            let mut state = state("Terminating", message);
+            goes_on(&mut state, terminating, OperationPhase::Running, "waiting for completion of hook batch/Job/j");
+            (state.phase, state.message)
+        };
+        let terminating = |message: &str| ("Terminating".to_owned(), message.to_owned());
+        assert_eq!(told("waiting", true), terminating("operation is terminating"));
+        assert_eq!(told(TIMED_OUT, true), terminating("operation is terminating due to timeout"));
+        assert_eq!(told("waiting", false), ("Running".to_owned(), "waiting for completion of hook batch/Job/j".to_owned()));
+    }
+
+    #[test]
+    fn fact_64_git_is_asked_again_after_a_sync_by_hand_only() {
+        assert_eq!(refresh_after(false, false), Some(Level::ForceResolve));
+        assert_eq!(refresh_after(true, false), Some(Level::Latest));
+        assert_eq!([true, false].map(|automated| refresh_after(automated, true)), [None, None], "a dry run");
+    }
 }

@@ -33,6 +33,7 @@ impl Controller {
 fn access(settings: &Settings, url: &str, project: &str) -> RepoAccess {
     let mut access = RepoAccess::from(&settings.known_repository(url, project));
     url.clone_into(&mut access.url);
+    project.clone_into(&mut access.project);
     access.known_hosts.clone_from(&settings.known_hosts);
     let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();

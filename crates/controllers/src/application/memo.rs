@@ -4,16 +4,18 @@
 
 use super::{
     operation,
+    repeats::Repeats,
     sources::{Desired, Wanted},
-    start, supersede,
+    start, supersede, touched,
 };
 use jiff::Timestamp;
 use rand::Rng;
 use std::sync::Arc;
+use tiphys_apimachinery::ResourceKey;
 use tiphys_cluster::clusters::PAUSE_AFTER_FAILURE;
 use tiphys_engine::types::Comparison;
 
-/// What is remembered of an Application between looks. Losing it costs time, nothing else.
+/// What is remembered of an Application between looks. Losing it costs time, and at most one automatic sync that was to wait.
 pub struct Memo {
     pub desired: Option<Desired>,
     /// Why there were no manifests of these sources when they were last asked for.
@@ -25,11 +27,17 @@ pub struct Memo {
     pub published: Option<Arc<Comparison>>,
     /// How often in a row the live state could not be had.
     pub lost_sight: u32,
+    /// What it then needed the kinds of.
+    pub unseen: Vec<ResourceKey>,
     pub running: Option<operation::Running>,
     /// The server itself has shown it to this process, or taken a change of it: it is not from the past.
     pub proved: bool,
     pub syncing: Option<supersede::Syncing>,
     pub last_start: Option<start::Start>,
+    /// The last automatic sync that was started.
+    pub automated: Option<Repeats>,
+    /// Whether a revision concerns it that was compared, but not synced.
+    pub touched: Option<(touched::Question, bool)>,
     /// This Application's share of every jitter.
     pub share: f64,
     pub failures: u32,
@@ -64,10 +72,13 @@ impl Default for Memo {
             comparison: None,
             published: None,
             lost_sight: 0,
+            unseen: Vec::new(),
             running: None,
             proved: false,
             syncing: None,
             last_start: None,
+            automated: None,
+            touched: None,
             share: rand::rng().random(),
             failures: 0,
         }

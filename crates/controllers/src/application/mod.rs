@@ -10,6 +10,7 @@ mod delete_hooks;
 mod ending;
 mod error;
 mod impersonation;
+mod known;
 mod lookup;
 mod memo;
 mod operation;
@@ -18,6 +19,7 @@ mod projects;
 mod publish;
 mod quarantine;
 mod refresh;
+mod repeats;
 mod repo_server;
 mod results;
 mod retry;
@@ -28,10 +30,11 @@ mod start;
 mod status;
 mod supersede;
 mod timeouts;
+mod touched;
 
 use crate::{
     metrics::Metrics,
-    runtime::{Clock, Queue},
+    runtime::{Clock, Queue, Seats},
 };
 use memo::Memo;
 use pass::Pass;
@@ -120,15 +123,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     });
     let time = controller.clone();
     tasks.spawn(async move { time.queue.keep_time().await });
-    for _ in 0..workers {
-        let controller = controller.clone();
-        tasks.spawn(async move {
-            while let Some((key, reason)) = controller.queue.take().await {
-                controller.look(&key, reason).await;
-                controller.queue.done(&key);
-            }
-        });
-    }
+    tasks.spawn(controller.clone().work(Seats::new(workers)));
     shutdown.cancelled().await;
     controller.queue.close();
     while tasks.join_next().await.is_some() {}
@@ -148,6 +143,22 @@ enum Feed {
 }
 
 impl Controller {
+    /// Takes what is ready, as far as there are seats, until the queue is closed.
+    async fn work(self: Arc<Self>, seats: Seats) {
+        let mut looks = JoinSet::new();
+        loop {
+            let seat = seats.take().await;
+            let Some((key, reason)) = self.queue.take().await else { break };
+            let controller = self.clone();
+            looks.spawn(async move {
+                seat.with(controller.look(&key, reason)).await;
+                controller.queue.done(&key);
+            });
+            while looks.try_join_next().is_some() {}
+        }
+        while looks.join_next().await.is_some() {}
+    }
+
     async fn follow(self: Arc<Self>, feed: Feed) {
         match feed {
             Feed::Applications => self.follow_applications().await,

@@ -5,18 +5,19 @@
 
 use super::{
     auto_sync, compare,
-    ending::{TIMED_OUT, finish},
+    ending::{self, finish},
     error::Error,
     impersonation,
     pass::{Again, Pass, soonest},
     refresh::{Level, Reason, Refresh},
     results::{from_wire, to_wire},
     retry,
-    sources::{self, Revisions, Wanted},
+    sources::{self, Desired, Revisions, Wanted},
     start::Start,
     status, supersede, timeouts,
 };
-use jiff::{SignedDuration, Timestamp};
+use crate::runtime::standing;
+use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use std::{sync::Arc, time::Duration};
 use tiphys_api::{
@@ -24,7 +25,11 @@ use tiphys_api::{
     operation::{OperationState, SyncOperation, SyncOperationResult},
 };
 use tiphys_apimachinery::Object;
-use tiphys_cluster::{Executor, clusters::LiveCluster, scripts::aside};
+use tiphys_cluster::{
+    Executor,
+    clusters::LiveCluster,
+    scripts::{aside, heavy},
+};
 use tiphys_engine::{
     customize::Customizations,
     health, permit,
@@ -40,6 +45,8 @@ pub struct Running {
     request: SyncRequest,
     plan: SyncPlan,
     progress: Progress,
+    /// The sources and revisions that it stands for. The record that a look begins with may be older than they are.
+    result: SyncOperationResult,
     cluster: Arc<LiveCluster>,
     executor: Executor,
     customizations: Arc<Customizations>,
@@ -75,7 +82,10 @@ pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
     let mut running = match pass.memo.running.take().filter(|r| r.request.operation_id == id) {
         Some(running) => running,
         None => match prepare(pass, &id).await {
-            Ok(running) => running,
+            Ok(running) => {
+                remember_revisions(pass).await?;
+                running
+            }
             Err(failure) => {
                 finish(pass, failure.phase, failure.message, None).await?;
                 return Ok(None);
@@ -102,6 +112,25 @@ async fn is_current(pass: &mut Pass<'_>) -> Result<bool, Error> {
     let stored = pass.controller.records.applications.fetch(&pass.key.namespace, &pass.key.name).await?;
     pass.memo.proved = stored.is_some_and(|stored| stored.meta.resource_version == pass.record.meta.resource_version);
     Ok(pass.memo.proved)
+}
+
+/// Stores which revisions and sources the operation stands for, before anything is done with them: a process that resumes it must not resolve a
+/// branch again. A dry run does nothing, and what an operation names completely needs no second record.
+async fn remember_revisions(pass: &mut Pass<'_>) -> Result<(), Error> {
+    let state = state(pass);
+    let (sync, result) = (state.operation.sync.unwrap_or_default(), state.sync_result.unwrap_or_default());
+    let names_sources =
+        if result.sources.is_empty() { sync.source.as_ref() == Some(&result.source) } else { sync.sources == result.sources };
+    let names_revisions = if result.sources.is_empty() { sync.revision == result.revision } else { sync.revisions == result.revisions };
+    let stored = pass.before.status.operation_state.as_ref().and_then(|s| s.sync_result.as_ref());
+    let is_stored = stored.is_some_and(|stored| {
+        (&stored.revision, &stored.revisions, &stored.source, &stored.sources)
+            == (&result.revision, &result.revisions, &result.source, &result.sources)
+    });
+    if is_stored || sync.dry_run || (names_sources && names_revisions) {
+        return Ok(());
+    }
+    pass.store().await
 }
 
 /// The state of the running operation.
@@ -143,15 +172,7 @@ async fn begin(pass: &mut Pass<'_>) -> Result<Option<Again>, Error> {
     {
         return Ok(Some(Some((Reason::LOOK, wait))));
     }
-    let refresh = state.operation.retry.refresh;
-    let latest = if refresh { " with latest revisions" } else { "" };
-    if let Some(sync) = state.operation.sync.as_mut().filter(|_| refresh) {
-        sync.revision.clear();
-        sync.revisions.clear();
-    }
-    state.message = format!("Retrying operation{latest}. Attempt #{}", state.retry_count);
-    state.finished_at = None;
-    state.sync_result = None;
+    retry::begin(&mut state);
     // Where an attempt that took too long is followed by another, each has the whole time.
     if limits(pass).then == OnTimeout::Retry {
         state.started_at = Some(pass.now.into());
@@ -172,16 +193,8 @@ fn limits(pass: &Pass<'_>) -> Timeouts {
 /// Ends an operation that takes longer than it may; else says when to look whether it does.
 fn limit(pass: &mut Pass<'_>) -> Again {
     let limit = limits(pass).sync_secs;
-    let state = pass.app.status.operation_state.as_mut().filter(|s| s.phase == "Running" && limit > 0)?;
-    let left = (state.started_at?.timestamp() + SignedDuration::from_secs(limit.into())).duration_since(pass.now);
-    match Duration::try_from(left).ok().filter(|left| !left.is_zero()) {
-        Some(left) => Some((Reason::LOOK, left)),
-        None => {
-            state.phase = "Terminating".into();
-            state.message = TIMED_OUT.into();
-            None
-        }
-    }
+    let left = ending::limit(pass.app.status.operation_state.as_mut()?, limit, pass.now)?;
+    Some((Reason::LOOK, left))
 }
 
 /// How long to wait when a sync window bars the operation. It stays as it is meanwhile; one that a user ends is never held up.
@@ -227,16 +240,22 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
     timeouts::supersede(&settings, &operation.sync_options).map_err(Failure::error)?;
     let prune_limit = timeouts::prune_limit(&settings, &operation.sync_options).map_err(Failure::error)?;
     let problems = pass.spec_problems();
-    status::set_conditions(&mut pass.app.status, &problems, &status::BY_SPEC, pass.now);
-    if let Some(text) = status::error_text(&tiphys_api::status::ApplicationStatus {
-        conditions: pass.app.status.conditions.iter().filter(|c| c.type_ != "ComparisonError").cloned().collect(),
-        ..Default::default()
-    }) {
+    if let Some(text) = status::error_text(&problems) {
+        status::set_conditions(&mut pass.app.status, &problems, &status::BY_SPEC, pass.now);
         return Err(Failure::error(text));
     }
-    let wanted = Wanted::of_operation(&operation, &pass.app).map_err(Failure::error)?;
+    let resumed = state.sync_result.as_ref().and_then(Wanted::resumed);
+    let (wanted, revisions) = match resumed {
+        Some(resumed) => resumed,
+        None => {
+            let wanted = Wanted::of_operation(&operation, &pass.app).map_err(Failure::error)?;
+            let revisions = wanted.revisions(&operation);
+            (wanted, revisions)
+        }
+    };
+    // Not only what the specification names: nothing is recorded of sources, nor fetched, that the project does not take.
+    sources::permitted(pass, &wanted).map_err(Failure::error)?;
     let comparison_error = |message: String| Failure::error(format!("ComparisonError: {message}"));
-    let revisions = wanted.revisions(&operation);
     let named = Revisions::new(&wanted, revisions.clone());
     state.sync_result = Some(SyncOperationResult {
         revision: named.one,
@@ -247,18 +266,22 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
         ..state.sync_result.take().unwrap_or_default()
     });
     pass.app.status.operation_state = Some(state.into());
-    let lookup = Refresh { level: Level::Latest, ..Refresh::default() };
+    // Looked up after the operation came: whoever pushes and then syncs means what was pushed.
+    let lookup = Refresh { level: Level::ForceResolve, by_record: true, ..Refresh::default() };
     let cluster = compare::cluster(pass).await.map_err(|e| Failure::error(format!("Failed to get destination cluster: {e}")))?;
-    let desired = sources::load(pass, &cluster, &wanted, &revisions, &lookup).await.map_err(comparison_error)?;
-    let revisions = desired.revisions();
+    // Manifests that a user gave have no revision, and Git is not needed.
+    let desired = match operation.manifests.is_empty() {
+        true => Some(sources::load(pass, &cluster, &wanted, &revisions, &lookup).await.map_err(comparison_error)?),
+        false => None,
+    };
+    let revisions = desired.as_ref().map(Desired::revisions).unwrap_or_default();
     if let Some(result) = pass.app.status.operation_state.as_mut().and_then(|s| s.sync_result.as_mut()) {
         result.revision.clone_from(&revisions.one);
         result.revisions.clone_from(&revisions.several);
     }
-    let comparison = compare::with_live(pass, &cluster, &desired, &operation.manifests).await.map_err(comparison_error)?;
-    let errors: Vec<_> = comparison.conditions.iter().filter(|c| c.is_error()).map(|c| format!("{}: {}", c.kind, c.message)).collect();
-    if !errors.is_empty() {
-        return Err(Failure::error(errors.join(";")));
+    let comparison = compare::with_live(pass, &cluster, desired.as_ref(), &operation.manifests).await.map_err(comparison_error)?;
+    if let Some(text) = status::error_text(&comparison.conditions) {
+        return Err(Failure::error(text));
     }
     // A retry with the newest revision may meet what nobody has seen.
     if let Some(large) = LargePrune::of(&comparison, prune_limit).filter(|_| operation.prune && !may_prune_much) {
@@ -266,19 +289,20 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
         return Err(Failure { phase: OperationPhase::Failed, message });
     }
     let request = SyncRequest { wave_timeout_secs: limits.wave_secs, ..request(pass, &operation, &revisions.one, id) };
-    pass.memo.syncing = Some(supersede::Syncing { revisions, digest: desired.digest() });
+    pass.memo.syncing = Some(supersede::Syncing { revisions, digest: desired.as_ref().map(Desired::digest).unwrap_or_default() });
     let shared = comparison.conditions.iter().find(|c| c.kind == ConditionType::SharedResourceWarning);
     if let Some(shared) = shared.filter(|_| request.options.fail_on_shared_resource) {
         return Err(Failure { phase: OperationPhase::Failed, message: format!("Shared resource found: {}", shared.message) });
     }
     let executor = impersonation::for_sync(pass, &cluster).map_err(Failure::error)?;
     let kinds = cluster.cache.kinds();
-    let plan = sync::plan_with(&comparison, &request, &*kinds, &|object, namespaced| permitted(&comparison, object, namespaced));
-    let results = pass.app.status.operation_state.as_ref().and_then(|s| s.sync_result.as_ref()).map(|r| r.resources.as_slice());
-    let results = results.unwrap_or_default().iter().map(from_wire).collect();
+    let permitted = |object: &Object, namespaced| permitted(&comparison, object, namespaced);
+    let plan = heavy(&comparison.rules.project.name, || sync::plan_with(&comparison, &request, &*kinds, &permitted)).await;
+    let mut result = pass.app.status.operation_state.as_ref().and_then(|s| s.sync_result.clone()).unwrap_or_default();
+    let results = std::mem::take(&mut result.resources).iter().map(from_wire).collect();
     let annotation = pass.before.metadata.annotations.get(PROGRESS_ANNOTATION).map(String::as_str);
     let progress = Progress::from_annotation(results, annotation, id);
-    Ok(Running { request, plan, progress, cluster, executor, customizations: comparison.rules.customizations.clone() })
+    Ok(Running { request, plan, progress, result, cluster, executor, customizations: comparison.rules.customizations.clone() })
 }
 
 pub(super) fn permitted(comparison: &Comparison, object: &Object, namespaced: bool) -> Result<(), String> {
@@ -307,6 +331,7 @@ fn request(pass: &Pass<'_>, operation: &SyncOperation, revision: &str, id: &str)
     let apply = strategy.and_then(|s| s.apply.as_ref());
     let force = apply.map(|a| a.force).or_else(|| strategy.and_then(|s| s.hook.as_ref()).map(|h| h.sync_strategy_apply.force));
     let metadata = pass.app.spec.sync_policy.as_ref().and_then(|p| p.managed_namespace_metadata.as_ref());
+    let migrating_from = pass.app.metadata.annotations.get(constants::MIGRATION_MANAGER).map(String::as_str);
     SyncRequest {
         operation_id: id.to_owned(),
         revision: revision.to_owned(),
@@ -325,7 +350,7 @@ fn request(pass: &Pass<'_>, operation: &SyncOperation, revision: &str, id: &str)
                 namespace: r.namespace.clone(),
             })
             .collect(),
-        options: sync::SyncOptions::parse(&operation.sync_options),
+        options: sync::SyncOptions::parse(&operation.sync_options).migrating_from(migrating_from),
         dest_namespace: pass.app.spec.destination.namespace.clone(),
         namespace_metadata: metadata.map(|m| sync::NamespaceMetadata { labels: m.labels.clone(), annotations: m.annotations.clone() }),
         wave_delay_secs: timeouts::wave_delay(pass.controller.wave_delay, &pass.controller.records.settings()),
@@ -357,9 +382,9 @@ async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Erro
             return Ok(Some((Reason::LOOK, wait)));
         }
         for (start, effects) in decision.batches() {
-            let outcomes = running.executor.run_batch(start, effects).await;
+            let outcomes = standing(running.executor.run_batch(start, effects)).await;
             let progress = std::mem::take(&mut running.progress);
-            let health = |live: &Object| health::of_with(live, &running.customizations);
+            let health = |live: &Object| health::assess_with(live, &running.customizations);
             let now = pass.controller.now();
             let record = || sync::record(&running.plan, progress, &decision.effects, &outcomes, &health, now);
             running.progress = aside(&running.customizations, record);
@@ -375,7 +400,7 @@ fn with_plan(pass: &Pass<'_>, running: &Running, message: String) -> String {
 
 fn decide(running: &Running, now: Timestamp) -> Decision {
     let cache = &running.cluster.cache;
-    let health = |live: &Object| health::of_with(live, &running.customizations);
+    let health = |live: &Object| health::assess_with(live, &running.customizations);
     let observed = Observed { live: &|key| cache.object(key), health: &health };
     aside(&running.customizations, || sync::next(&running.plan, observed, &running.progress, &running.request, now))
 }
@@ -383,22 +408,11 @@ fn decide(running: &Running, now: Timestamp) -> Decision {
 /// Writes what the engine says into the operation's state.
 fn note(pass: &mut Pass<'_>, running: &Running, decision: &Decision) {
     let Some(state) = pass.app.status.operation_state.as_mut() else { return };
-    match decision.phase.completed() {
-        true => {}
-        // It stays so until it ended, whatever it waits for; why it is terminated is told again then.
-        false if running.request.terminate => {
-            state.phase = "Terminating".into();
-            if state.message != TIMED_OUT {
-                state.message = "operation is terminating".into();
-            }
-        }
-        false => {
-            decision.phase.as_str().clone_into(&mut state.phase);
-            state.message.clone_from(&decision.message);
-        }
+    if !decision.phase.completed() {
+        ending::goes_on(state, running.request.terminate, decision.phase, &decision.message);
     }
-    let result = state.sync_result.get_or_insert_default();
-    result.resources = running.progress.results.iter().map(to_wire).collect();
+    let resources = running.progress.results.iter().map(to_wire).collect();
+    state.sync_result = Some(SyncOperationResult { resources, ..running.result.clone() });
     let text = running.progress.to_annotation();
     pass.annotate(PROGRESS_ANNOTATION, Some(text));
 }

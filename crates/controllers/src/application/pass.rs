@@ -8,7 +8,8 @@ use super::{
     compare::NO_LIVE_STATE,
     error::Error,
     refresh::{self, Expiry, Level, Reason, Refresh},
-    rollback, sources, status,
+    repeats::Repeats,
+    rollback, status, touched,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -16,8 +17,9 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tiphys_api::{Application, constants, resource::ApplicationTree};
+use tiphys_api::{Application, access::without_passwords, constants, resource::ApplicationTree};
 use tiphys_cluster::{
+    Known,
     app_state::AppKey,
     clusters::{LiveCluster, PAUSE_AFTER_FAILURE},
     records::{Event, EventTarget, Record},
@@ -78,7 +80,7 @@ impl<'a> Pass<'a> {
         let expiry = Expiry { soft: super::timeouts::soft(&settings, self.memo.share), hard: super::timeouts::hard(&settings) };
         let mut again: Again = None;
         let called_for = refresh::needed(&self.app, reason, expiry, self.now);
-        if called_for.is_none() && self.app.operation.is_none() && self.is_cluster_away().await {
+        if called_for.is_none() && self.app.operation.is_none() && self.is_out_of_sight().await {
             return Ok(self.look_for_cluster());
         }
         // After a start readers have no tree and no differences yet, however recent the status is.
@@ -99,7 +101,7 @@ impl<'a> Pass<'a> {
             self.controller.metrics.reconciled(&self.key.namespace, &self.server(), began.elapsed());
             tracing::info!(time_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX), "Reconciliation completed");
             if !operating {
-                again = self.auto_sync();
+                again = self.auto_sync().await;
             }
             again = soonest(again, self.look_for_cluster());
         }
@@ -108,7 +110,7 @@ impl<'a> Pass<'a> {
             again = soonest(again, next);
             if self.app.operation.is_none() {
                 // It ended, and was compared again: what is still out of sync may call for the next one.
-                again = soonest(again, self.auto_sync());
+                again = soonest(again, self.auto_sync().await);
             }
         }
         self.store().await?;
@@ -146,11 +148,19 @@ impl<'a> Pass<'a> {
             self.controller.publish_unknown(self.key);
             return Ok(());
         }
+        if !spec::is_normal(&self.app.spec) {
+            // Before comparing, so that the status says that the normal form was compared.
+            spec::normalize(&mut self.app.spec);
+        }
         match super::compare::run(self, refresh).await {
             Ok(compared) => {
                 self.memo.lost_sight = 0;
-                super::delete_hooks::align(&mut self.app.metadata.finalizers, &compared.comparison);
-                status::apply_comparison(&mut self.app, &compared.comparison, &compared.facts, self.now);
+                if self.app.metadata.deletion_timestamp.is_none() {
+                    super::delete_hooks::align(&mut self.app.metadata.finalizers, &compared.comparison);
+                }
+                if !compared.untold {
+                    status::apply_comparison(&mut self.app, &compared.comparison, &compared.facts, self.now);
+                }
                 let tree = self.take_tree(&compared.comparison, &compared.cluster);
                 let published = self.memo.published.replace(compared.comparison.clone());
                 self.controller.publish(self.key, &compared.comparison, published.as_deref(), tree);
@@ -160,15 +170,21 @@ impl<'a> Pass<'a> {
                 self.memo.lost_sight = if message.starts_with(NO_LIVE_STATE) { self.memo.lost_sight + 1 } else { 0 };
                 let condition = Condition::new(ConditionType::ComparisonError, message);
                 status::set_conditions(&mut self.app.status, &[condition], &status::BY_COMPARISON, self.now);
-                status::apply_unknown(&mut self.app, self.now);
+                status::apply_uncompared(&mut self.app, self.now);
             }
         }
         Ok(())
     }
 
-    /// Whether what failed before for want of the cluster would fail again. Asking so costs no write.
-    async fn is_cluster_away(&self) -> bool {
-        self.memo.lost_sight > 0 && super::compare::cluster(self).await.is_err()
+    /// Whether what failed before for want of the live state would fail again. Asking so costs no write.
+    async fn is_out_of_sight(&self) -> bool {
+        if self.memo.lost_sight == 0 {
+            return false;
+        }
+        match super::compare::cluster(self).await {
+            Ok(cluster) => cluster.cache.readable(&Known::Resources(self.memo.unseen.clone())).is_err(),
+            Err(_) => true,
+        }
     }
 
     /// A cluster that was away is looked for before the comparison expires, the longer it is away the more rarely.
@@ -217,9 +233,13 @@ impl<'a> Pass<'a> {
 
     /// The tree as it is now, and in the status what it says.
     fn take_tree(&mut self, comparison: &Comparison, cluster: &LiveCluster) -> ApplicationTree {
-        let tree = self.controller.tree(comparison, &cluster.cache);
+        let (tree, complete) = self.controller.tree(comparison, &cluster.cache);
         let status = &mut *self.app.status;
         (status.summary.images, status.summary.external_urls) = tree::summary(&tree);
+        if !complete {
+            // How many orphans there are is not known.
+            return tree;
+        }
         let orphans = tree::orphans::condition(tree.orphaned_nodes.len(), &comparison.rules);
         status::set_conditions(status, orphans.as_slice(), &[ConditionType::OrphanedResourceWarning], self.now);
         tree
@@ -236,9 +256,20 @@ impl<'a> Pass<'a> {
     }
 
     /// Starts a sync if policy and status call for one.
-    fn auto_sync(&mut self) -> Again {
+    async fn auto_sync(&mut self) -> Again {
+        if self.memo.untold_outage().is_some() && self.memo.desired.is_none() {
+            // The status is of another process, and nobody knows what Git says.
+            return None;
+        }
         if let Some(project) = self.controller.project(spec::project_name(&self.app)) {
             let windows = Windows::of(&project.spec.sync_windows, &self.app);
+            if let Some(problem) = windows.problem() {
+                let message = format!("no sync can run: project '{}' has an {problem}", project.metadata.name);
+                let condition = Condition::new(ConditionType::SyncError, message);
+                status::set_conditions(&mut self.app.status, &[condition], &[ConditionType::SyncError], self.now);
+                // A change of the project wakes it.
+                return None;
+            }
             if windows.can_sync(false, None, self.now) != Ok(true) {
                 return windows.wait(self.now).map(|wait| (Reason::at(Level::Recent), wait));
             }
@@ -247,15 +278,31 @@ impl<'a> Pass<'a> {
         let options = self.app.spec.sync_policy.as_ref().map(|p| p.sync_options.as_slice()).unwrap_or_default();
         // A limit that cannot be read is told by the sync.
         let limit = super::timeouts::prune_limit(&settings, options).unwrap_or(DEFAULT_LIMIT);
+        // Only who may sync by himself needs to know.
+        let touched = self.app.status.sync.status != "OutOfSync" || !auto_sync::is_on(&self.app) || touched::since_last_sync(self).await;
         let sync = &self.app.status.sync;
+        let comparison = self.memo.comparison.as_deref();
+        let since = self.app.status.operation_state.as_ref().and_then(|state| state.started_at).map(|at| at.timestamp());
+        let changed_by_others =
+            |r: &tiphys_api::status::ResourceStatus| comparison.is_some_and(|c| auto_sync::changed_by_others(c, r, since));
+        let leaving = comparison.map(auto_sync::leaving).unwrap_or_default();
         let compared = auto_sync::Compared {
+            changed_by_others: &changed_by_others,
             out_of_sync: sync.status == "OutOfSync",
             revision: &sync.revision,
             revisions: &sync.revisions,
+            touched,
             resources: &self.app.status.resources,
-            large_prune: self.memo.comparison.as_deref().and_then(|c| LargePrune::of(c, limit)),
+            leaving: &leaving,
+            large_prune: comparison.and_then(|c| LargePrune::of(c, limit)),
         };
-        let verdict = auto_sync::decide(&self.app, &compared, super::timeouts::self_heal(&settings), self.now);
+        let backoff = super::timeouts::self_heal(&settings);
+        let mut verdict = auto_sync::decide(&self.app, &compared, backoff, self.now);
+        if let auto_sync::Verdict::Start(operation) = &verdict
+            && let Some((wait, told)) = Repeats::pause(self.memo.automated.as_ref(), operation, backoff, self.now)
+        {
+            verdict = auto_sync::Verdict::Later(wait, Some(told));
+        }
         let mut conditions = Vec::new();
         let mut again = None;
         match verdict {
@@ -266,11 +313,8 @@ impl<'a> Pass<'a> {
             }
             auto_sync::Verdict::Refused(message) => conditions.push(Condition::new(ConditionType::SyncError, message)),
             auto_sync::Verdict::Start(operation) => {
-                self.event(
-                    false,
-                    "OperationStarted",
-                    format!("Initiated automated sync to '{}'", sources::shown(&sync.revision, &sync.revisions)),
-                );
+                self.event(false, "OperationStarted", operation.sync.as_ref().map(auto_sync::started).unwrap_or_default());
+                self.memo.automated = Repeats::after(self.memo.automated.take(), &operation, backoff, self.now);
                 self.app.operation = Some(operation);
                 // Argo CD clears it when an operation is set, so that a reader never takes the last one's result for this one's.
                 self.app.status.operation_state = None;
@@ -282,29 +326,39 @@ impl<'a> Pass<'a> {
 
     /// Writes what changed since the last write, if anything did.
     pub async fn store(&mut self) -> Result<(), Error> {
-        let mut patch = status::patch(&self.before, &self.app).unwrap_or_else(|| json!({}));
+        status::hide_passwords(&mut self.app.status);
+        status::keep_times(&self.before.status, &mut self.app.status);
+        let (mut from, mut to) = status::difference(&self.before, &self.app);
+        let stored = &self.before.metadata.annotations;
         for (name, value) in self.annotations.drain(..) {
-            let stored = self.before.metadata.annotations.get(name);
-            if stored != value.as_ref() {
-                patch["metadata"]["annotations"][name] = value.map_or(Value::Null, Value::String);
+            if stored.get(name) != value.as_ref() {
+                set_annotation(&mut from, name, stored.get(name).cloned());
+                set_annotation(&mut to, name, value);
             }
         }
         // In one write with the status: an Application that shows its hooks' revision never lacks what holds it back for them.
         if self.app.metadata.finalizers != self.before.metadata.finalizers {
-            patch["metadata"]["finalizers"] = json!(self.app.metadata.finalizers);
+            from["metadata"]["finalizers"] = json!(self.before.metadata.finalizers);
+            to["metadata"]["finalizers"] = json!(self.app.metadata.finalizers);
         }
-        if patch.as_object().is_some_and(serde_json::Map::is_empty) {
+        if self.app.spec != self.before.spec {
+            // Of the specification as it is stored: it may have fields that nobody here knows.
+            let stored = self.record.object()?.into_value();
+            (from["spec"], to["spec"]) = (stored["spec"].clone(), stored["spec"].clone());
+            spec::normalize_document(&mut to["spec"]);
+            tracing::info!("Normalized app spec");
+        }
+        if from == to {
             return Ok(());
         }
         for text in status::events(&self.before.status, &self.app.status) {
             self.event(false, "ResourceUpdated", text);
         }
-        patch["metadata"]["resourceVersion"] = self.record.meta.resource_version.as_str().into();
-        match self.controller.records.applications.merge_patch(&self.key.namespace, &self.key.name, &patch).await {
+        match self.controller.records.applications.write(&self.record, &from, &to).await {
             Err(e) if e.is_too_large() => self.store_too_large(e).await,
             written => {
                 self.memo.proved = true;
-                self.take(written?)
+                written?.map_or(Ok(()), |record| self.take(record))
             }
         }
     }
@@ -319,14 +373,12 @@ impl<'a> Pass<'a> {
             let state = self.app.status.operation_state.take().unwrap_or_default();
             app.status.operation_state = Some(status::without_results(state.into_inner(), self.now).into());
         }
-        let mut patch = status::patch(&self.before, &app).unwrap_or_else(|| json!({}));
-        if self.before.metadata.annotations.contains_key(constants::REFRESH) {
-            patch["metadata"]["annotations"] = json!({(constants::REFRESH): null, (constants::REFRESH_TIMESTAMP): null});
+        let (mut from, mut to) = status::difference(&self.before, &app);
+        for name in [constants::REFRESH, constants::REFRESH_TIMESTAMP] {
+            set_annotation(&mut from, name, self.before.metadata.annotations.get(name).cloned());
+            set_annotation(&mut to, name, None);
         }
-        if patch.as_object().is_some_and(|patch| !patch.is_empty()) {
-            patch["metadata"]["resourceVersion"] = self.record.meta.resource_version.as_str().into();
-            self.controller.records.applications.merge_patch(&self.key.namespace, &self.key.name, &patch).await?;
-        }
+        self.controller.records.applications.write(&self.record, &from, &to).await?;
         self.memo.running = None;
         Err(refusal.into())
     }
@@ -341,6 +393,7 @@ impl<'a> Pass<'a> {
 
     /// Records a Kubernetes Event about the Application.
     pub fn event(&self, warning: bool, reason: &'static str, message: String) {
+        let message = without_passwords(&message);
         let destination = &self.app.spec.destination;
         let (server, namespace) = (&destination.server, &destination.namespace);
         let type_ = if warning { "Warning" } else { "Normal" };
@@ -351,6 +404,16 @@ impl<'a> Pass<'a> {
             .annotation("dest-server", &destination.server)
             .annotation("dest-namespace", &destination.namespace);
         self.controller.events.record(event);
+    }
+}
+
+/// Lets a part of an object have an annotation; `None`: have annotations, but not this one.
+fn set_annotation(part: &mut Value, name: &str, value: Option<String>) {
+    let annotations = &mut part["metadata"]["annotations"];
+    match value {
+        Some(value) => annotations[name] = value.into(),
+        None if annotations.is_null() => *annotations = json!({}),
+        None => {}
     }
 }
 

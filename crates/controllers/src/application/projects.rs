@@ -25,10 +25,15 @@ pub async fn follow(controller: Arc<Controller>) {
     }
 }
 
-/// Takes the finalizer off every project that may go. False: one of them could not be written.
+/// Takes the finalizer off every project that may go. False: of one of them that is not known, or it could not be written.
 async fn release(controller: &Controller) -> bool {
     let mut all_well = true;
     for project in controller.records.projects.list().into_iter().filter(|p| is_held(p)) {
+        // An Application that is not known of would lose its project.
+        if !controller.records.applications.is_current() {
+            tracing::warn!(project = project.meta.name, "the finalizer of a project stays: Applications cannot be followed");
+            return false;
+        }
         let (namespace, name) = (&project.meta.namespace, &project.meta.name);
         let own = &controller.records.namespace;
         if controller.records.applications.list().iter().any(|app| refers(app, &project, own)) {

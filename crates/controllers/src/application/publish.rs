@@ -9,6 +9,7 @@ use std::{
 use tiphys_api::resource::{ApplicationTree, ResourceDiff, ResourceNode};
 use tiphys_apimachinery::{Kept, Object};
 use tiphys_cluster::{
+    Unreadable,
     app_state::AppKey,
     cache::{Live, LiveCache},
 };
@@ -17,13 +18,16 @@ use tiphys_engine::{
     types::{Comparison, Entry},
 };
 
+const APPLICATION: (&str, &str) = ("argoproj.io", "Application");
+
 impl Controller {
     /// Publishes resources and tree; of resources that were published before nothing is written again.
     pub(super) fn publish(&self, key: &AppKey, comparison: &Comparison, published: Option<&Comparison>, tree: ApplicationTree) {
         if published.is_some_and(|before| comparison.has_entries_of(before)) {
             return self.publish_tree(key, tree);
         }
-        let managed: Vec<_> = comparison.entries.iter().map(|e| resource_diff(e)).collect();
+        let hidden = diff::hidden_annotations(self.records.settings().get("resource.sensitive.mask.annotations"));
+        let managed: Vec<_> = comparison.entries.iter().map(|e| resource_diff(e, &hidden)).collect();
         self.states.publish(key, &managed, tree);
     }
 
@@ -37,24 +41,26 @@ impl Controller {
         self.states.publish(key, &[], ApplicationTree::default());
     }
 
-    /// The tree as it is now, with the orphans if they are looked for. From then on a change of what belongs to nobody in the namespace is
-    /// a reason to look again.
-    pub(super) fn tree(&self, comparison: &Comparison, cache: &LiveCache) -> ApplicationTree {
+    /// The tree as it is now, with the orphans if they are looked for, and whether these are all. From then on a change of what belongs to
+    /// nobody in the namespace is a reason to look again.
+    pub(super) fn tree(&self, comparison: &Comparison, cache: &LiveCache) -> (ApplicationTree, bool) {
         let rules = &comparison.rules;
         let children = |uid: &str| cache.child_nodes(uid);
         let mut tree = tree::build(&comparison.entries, rules, &children);
         let namespace = Some(rules.dest_namespace.as_str()).filter(|n| !n.is_empty() && rules.project.orphans.is_some());
         cache.monitor(&rules.tracking.app_name, namespace);
+        let mut complete = true;
         if let Some(namespace) = namespace {
-            let nobodys = self.nobodys(cache, namespace, &tree);
+            let (nobodys, readable) = self.nobodys(cache, namespace, &tree);
+            complete = readable.inspect_err(|error| tracing::warn!(namespace, %error, "orphans cannot all be told")).is_ok();
             tree.orphaned_nodes = tree::orphans::of(&comparison.entries, rules, nobodys, &children);
         }
-        tree
+        (tree, complete)
     }
 
     /// What is in a namespace without an owner, without the mark of an Application that there is, and not in the tree.
-    fn nobodys(&self, cache: &LiveCache, namespace: &str, tree: &ApplicationTree) -> Vec<ResourceNode> {
-        let objects = cache.namespace_objects(namespace);
+    fn nobodys(&self, cache: &LiveCache, namespace: &str, tree: &ApplicationTree) -> (Vec<ResourceNode>, Result<(), Unreadable>) {
+        let (objects, mut readable) = cache.namespace_objects(namespace);
         let in_tree = tree.nodes.iter().map(|n| n.resource_ref.uid.clone());
         // The claims of a StatefulSet name no owner.
         let sets = objects.iter().filter(|o| o.key.group == "apps" && o.key.kind == "StatefulSet");
@@ -64,16 +70,26 @@ impl Controller {
             let app = AppKey::from_instance(instance, &self.records.namespace);
             self.records.applications.get(&app.namespace, &app.name).is_some()
         };
-        let nobodys = |o: &&Live| o.owners.is_empty() && !owned.contains(&o.uid) && !o.app.as_ref().is_some_and(exists);
-        objects.iter().filter(nobodys).map(Live::node).collect()
+        if !self.records.applications.is_current() {
+            // Whose Application is not known of is nobody's only if all Applications are known.
+            readable = readable.and(Err(Unreadable::of(APPLICATION, "it cannot be followed")));
+        }
+        let certain = |o: &Live| match &readable {
+            Ok(()) => true,
+            // A claim may be that of a StatefulSet that cannot be seen, a mark that of an Application.
+            Err(_) => o.app.is_none() && o.key.kind != "PersistentVolumeClaim",
+        };
+        let nobodys = |o: &&Live| o.owners.is_empty() && !owned.contains(&o.uid) && !o.app.as_ref().is_some_and(exists) && certain(o);
+        let nodes = objects.iter().filter(nobodys).map(Live::node).collect();
+        (nodes, readable)
     }
 }
 
-fn resource_diff(entry: &Entry) -> ResourceDiff {
+fn resource_diff(entry: &Entry, hidden: &BTreeSet<String>) -> ResourceDiff {
     let (desired, live) = (entry.desired.as_deref(), entry.live.as_deref());
     let diff = [entry.diff.normalized_live.read(), entry.diff.predicted_live.read()];
     let states = if entry.gvk.group.is_empty() && entry.gvk.kind == "Secret" {
-        let masked = |a: Option<&Object>, b: Option<&Object>| diff::mask_secret(a, b, &BTreeSet::new());
+        let masked = |a: Option<&Object>, b: Option<&Object>| diff::mask_secret(a, b, hidden);
         let [desired, live] = [desired, live].map(|o| o.map(Kept::object));
         let (desired, live) = masked(desired.as_deref(), live.as_deref());
         let [normalized, predicted] = diff.map(|text| serde_json::from_str::<Object>(&text).ok());

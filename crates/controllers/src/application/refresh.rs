@@ -198,5 +198,20 @@ mod tests {
         let never = Expiry { soft: SignedDuration::ZERO, hard: SignedDuration::ZERO };
         assert_eq!(needed(&app(json!({})), Reason::LOOK, never, far), None);
         assert_eq!(next_expiry(&app(json!({})), never, far), None);
+        let due = needed(&app(json!({"status": {"reconciledAt": null}})), Reason::LOOK, never, far).map(|r| (r.level, r.hard));
+        assert_eq!(due, Some((Level::Latest, false)), "it was never compared");
+    }
+
+    #[test]
+    fn fact_76_each_timeout_has_its_refresh() {
+        let after = |secs: i64, soft: i64, hard: i64| {
+            let expiry = Expiry { soft: SignedDuration::from_secs(soft), hard: SignedDuration::from_secs(hard) };
+            let now: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
+            needed(&app(json!({})), Reason::LOOK, expiry, now + SignedDuration::from_secs(secs)).map(|r| (r.level, r.hard))
+        };
+        let (none, soft, hard) = (None, Some((Level::Latest, false)), Some((Level::Latest, true)));
+        assert_eq!([120, 121].map(|secs| after(secs, 120, 0)), [none, soft]);
+        assert_eq!([100, 101, 150].map(|secs| after(secs, 120, 100)), [none, hard, hard], "of both the hard one");
+        assert_eq!([100, 101, 1000].map(|secs| after(secs, 0, 100)), [none, hard, hard]);
     }
 }

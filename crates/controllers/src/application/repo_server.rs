@@ -2,7 +2,7 @@
 //!
 //! Main type: [`Questions`], put together once for all sources of a look.
 
-use super::{pass::Pass, refresh::Refresh, sources::Wanted};
+use super::{pass::Pass, refresh::Refresh, sources::Wanted, touched::is_only_referred_to};
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
     AppProject, constants,
@@ -25,18 +25,20 @@ pub struct Questions<'a> {
     project: Arc<AppProject>,
     /// What every request says.
     common: ManifestRequest,
-    /// The sources that have a name, at the revisions that were synced.
-    synced_refs: Refs,
+    /// What the revisions are compared with where the annotation names paths.
+    before: &'a [String],
+    /// The sources that have a name, at those revisions.
+    refs_before: Refs,
 }
 
 impl<'a> Questions<'a> {
-    /// `names`: which source each `ref` names; `revisions`: those to use of each source.
+    /// `names`: which source each `ref` names; `before` and `revisions`: those known before and those to use of each source.
     pub fn new(
         pass: &'a Pass<'a>,
         cluster: &LiveCluster,
         wanted: &'a Wanted,
         names: &BTreeMap<String, usize>,
-        revisions: &[String],
+        (before, revisions): (&'a [String], &[String]),
         refresh: &Refresh,
     ) -> Result<Self, String> {
         let (controller, app) = (pass.controller, &pass.app);
@@ -51,7 +53,6 @@ impl<'a> Questions<'a> {
             };
             names.iter().map(target).collect()
         };
-        let synced = |i: usize| app.status.sync.revisions.get(i).cloned().unwrap_or_default();
         let common = ManifestRequest {
             no_cache: refresh.hard,
             no_revision_cache: refresh.resolves(),
@@ -63,8 +64,9 @@ impl<'a> Questions<'a> {
             annotation_manifest_generate_paths: annotated_paths(pass).to_owned(),
             ..settings.manifest_request(&project, &pass.key.instance(&controller.records.namespace))
         };
-        let synced_refs = if wanted.several { refs_at(&synced) } else { Refs::new() };
-        Ok(Self { pass, wanted, settings, project, common, synced_refs })
+        let of_before = |i: usize| before.get(i).cloned().unwrap_or_default();
+        let refs_before = if wanted.several { refs_at(&of_before) } else { Refs::new() };
+        Ok(Self { pass, wanted, settings, project, common, before, refs_before })
     }
 
     /// The manifests of each source.
@@ -74,6 +76,26 @@ impl<'a> Questions<'a> {
             manifests.push(self.one(server, i, revision).await?);
         }
         Ok(manifests)
+    }
+
+    /// Whether one of the sources differs from what it was before where the annotation says that it matters.
+    pub async fn any_changed(&self, server: &RepoServer, revisions: &[String]) -> Result<bool, String> {
+        for (i, revision) in revisions.iter().enumerate() {
+            let source = &self.wanted.list[i];
+            let same = self.before.get(i) == Some(revision);
+            if is_only_referred_to(source) || (same && self.common.ref_sources.is_empty()) {
+                continue;
+            }
+            // A repo-server knows paths of Git only, and takes another version of a chart for no change.
+            let is_git = source.chart.is_empty() && !source.repo_url.starts_with("oci://");
+            let repo = self.settings.known_repository(&source.repo_url, &self.pass.app.spec.project);
+            let request = self.comparison(source, i, revision, &repo).filter(|_| same || is_git);
+            let Some(request) = request else { return Ok(true) };
+            if server.update_revision(&request).await.map_err(|e| e.to_string())?.changes {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     async fn one(&self, server: &RepoServer, i: usize, revision: &str) -> Result<Arc<Manifests>, String> {
@@ -101,21 +123,19 @@ impl<'a> Questions<'a> {
 
     /// The question whether a new commit concerns the Application at all: where it names the paths that do.
     fn comparison(&self, source: &ApplicationSource, i: usize, revision: &str, repo: &Repository) -> Option<UpdateRevisionForPathsRequest> {
-        let sync = &self.pass.app.status.sync;
-        let synced = if self.wanted.several { sync.revisions.get(i) } else { Some(&sync.revision) }.filter(|r| !r.is_empty())?;
-        let is_ref_only = !source.ref_.is_empty() && source.path.is_empty() && source.chart.is_empty();
-        let same = synced == revision && self.common.ref_sources.is_empty();
-        if is_ref_only || same || repo.depth != 0 || self.common.annotation_manifest_generate_paths.is_empty() {
+        let before = self.before.get(i).filter(|r| !r.is_empty())?;
+        let same = before == revision && self.common.ref_sources.is_empty();
+        if is_only_referred_to(source) || same || repo.depth != 0 || self.common.annotation_manifest_generate_paths.is_empty() {
             return None;
         }
         let common = self.common.clone();
         Some(UpdateRevisionForPathsRequest {
             repo: Some(repo.clone()),
             application_source: Some(source.clone()),
-            synced_revision: synced.clone(),
+            synced_revision: before.clone(),
             revision: revision.to_owned(),
             paths: generate_paths::whole(&common.annotation_manifest_generate_paths, &source.path),
-            synced_ref_sources: self.synced_refs.clone(),
+            synced_ref_sources: self.refs_before.clone(),
             app_label_key: common.app_label_key,
             app_name: common.app_name,
             namespace: common.namespace,
@@ -131,6 +151,6 @@ impl<'a> Questions<'a> {
     }
 }
 
-fn annotated_paths<'a>(pass: &'a Pass<'_>) -> &'a str {
+pub fn annotated_paths<'a>(pass: &'a Pass<'_>) -> &'a str {
     pass.app.metadata.annotations.get(constants::MANIFEST_GENERATE_PATHS).map_or("", String::as_str)
 }

@@ -1,7 +1,7 @@
 //! When a failed operation is tried again. Pure.
 
 use jiff::{SignedDuration, Timestamp};
-use tiphys_api::operation::RetryStrategy;
+use tiphys_api::operation::{OperationState, RetryStrategy};
 use tiphys_gocompat::duration;
 
 const DEFAULT_PAUSE: SignedDuration = SignedDuration::from_secs(5);
@@ -29,6 +29,19 @@ pub fn next_at(strategy: &RetryStrategy, finished: Timestamp, retries: i64) -> R
     Ok(finished.checked_add(wait).unwrap_or(Timestamp::MAX))
 }
 
+/// Begins another attempt: what the last one came to is over.
+pub fn begin(state: &mut OperationState) {
+    let refresh = state.operation.retry.refresh;
+    let latest = if refresh { " with latest revisions" } else { "" };
+    if let Some(sync) = state.operation.sync.as_mut().filter(|_| refresh) {
+        sync.revision.clear();
+        sync.revisions.clear();
+    }
+    state.message = format!("Retrying operation{latest}. Attempt #{}", state.retry_count);
+    state.finished_at = None;
+    state.sync_result = None;
+}
+
 /// The clock time as Argo CD's messages show it: `3:04PM`.
 pub fn kitchen(time: Timestamp) -> String {
     time.strftime("%-I:%M%p").to_string()
@@ -37,6 +50,7 @@ pub fn kitchen(time: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use tiphys_api::operation::Backoff;
 
     #[test]
@@ -50,5 +64,20 @@ mod tests {
         let broken = RetryStrategy { backoff: Some(Backoff { duration: "soon".into(), ..Backoff::default() }), ..RetryStrategy::default() };
         assert!(after(&broken, 0).is_err_and(|e| e.contains("soon")));
         assert_eq!(kitchen(finished), "3:04PM");
+    }
+
+    #[test]
+    fn fact_59_an_attempt_begins_without_the_results_of_the_last_one() {
+        let begun = |refresh: bool| {
+            let state = json!({"phase": "Running", "message": "failed", "retryCount": 2, "finishedAt": "2026-01-01T00:00:00Z",
+                "operation": {"retry": {"refresh": refresh}, "sync": {"revision": "a", "revisions": ["a", "b"]}}, "syncResult": {"revision": "a"}});
+            let mut state: OperationState = serde_json::from_value(state).expect("a state");
+            begin(&mut state);
+            assert_eq!((state.phase.as_str(), state.retry_count, state.finished_at, &state.sync_result), ("Running", 2, None, &None));
+            let sync = state.operation.sync.expect("a sync");
+            (state.message, sync.revision, sync.revisions.len())
+        };
+        assert_eq!(begun(false), ("Retrying operation. Attempt #2".to_owned(), "a".to_owned(), 2));
+        assert_eq!(begun(true), ("Retrying operation with latest revisions. Attempt #2".to_owned(), String::new(), 0));
     }
 }

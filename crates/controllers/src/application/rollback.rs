@@ -87,7 +87,8 @@ fn told<'a>(operation: &'a Operation, name: &str) -> Option<&'a str> {
     operation.info.iter().find(|i| i.name == name).map(|i| i.value.as_str())
 }
 
-fn fingerprint(source: &ApplicationSource, sources: &[ApplicationSource]) -> String {
+/// The same for the same sources.
+pub(super) fn fingerprint(source: &ApplicationSource, sources: &[ApplicationSource]) -> String {
     let text = if sources.is_empty() { serde_json::to_vec(source) } else { serde_json::to_vec(sources) };
     let text = text.expect("a source is strings, numbers and maps of them");
     Sha256::digest(text).iter().take(8).map(|b| format!("{b:02x}")).collect()

@@ -3,11 +3,19 @@
 //! Main types: [`Wanted`] and [`Desired`]; main function: [`load`].
 
 use super::{pass::Pass, refresh::Refresh, repo_server::Questions};
+use crate::runtime::standing;
 use std::{collections::BTreeMap, sync::Arc};
-use tiphys_api::{Application, operation::SyncOperation, source::ApplicationSource};
+use tiphys_api::{
+    Application,
+    operation::{SyncOperation, SyncOperationResult},
+    source::ApplicationSource,
+};
 use tiphys_apimachinery::Kept;
 use tiphys_cluster::clusters::LiveCluster;
-use tiphys_engine::types::{Condition, ConditionType};
+use tiphys_engine::{
+    spec,
+    types::{Condition, ConditionType},
+};
 use tiphys_repo::{ManifestRequest, Manifests, RefSource, RepoAccess, RepoError, Since, SourceKind, Surroundings, check_source};
 
 /// The sources of an Application or of an operation.
@@ -26,6 +34,15 @@ impl Wanted {
     /// What the operation names, else what the Application names.
     pub fn of_operation(operation: &SyncOperation, app: &Application) -> Result<Self, String> {
         Self::new(operation.source.as_ref(), &operation.sources).map_or_else(|| Self::of(app), Ok)
+    }
+
+    /// What a sync that was begun stands for, and at which revisions. `None`: it has not come so far.
+    pub fn resumed(result: &SyncOperationResult) -> Option<(Self, Vec<String>)> {
+        let one = Some(&result.source).filter(|source| **source != ApplicationSource::default());
+        let wanted = Self::new(one, &result.sources)?;
+        let revisions = if wanted.several { result.revisions.clone() } else { vec![result.revision.clone()] };
+        let resolved = revisions.len() == wanted.list.len() && revisions.iter().all(|revision| !revision.is_empty());
+        resolved.then_some((wanted, revisions))
     }
 
     fn new(one: Option<&ApplicationSource>, several: &[ApplicationSource]) -> Option<Self> {
@@ -65,6 +82,12 @@ impl Revisions {
 /// For people: those of several sources with spaces between them.
 pub fn shown(revision: &str, revisions: &[String]) -> String {
     if revisions.is_empty() { revision.to_owned() } else { revisions.join(" ") }
+}
+
+/// Those of the last comparison, of each source.
+pub fn compared(app: &Application, wanted: &Wanted) -> Vec<String> {
+    let sync = &app.status.sync;
+    if wanted.several { sync.revisions.clone() } else { vec![sync.revision.clone()] }
 }
 
 /// What Git says an Application is.
@@ -129,15 +152,23 @@ pub async fn load(
     refresh: &Refresh,
 ) -> Result<Desired, String> {
     let failed = |e: String| format!("Failed to load target state: {e}");
+    permitted(pass, wanted).map_err(failed)?;
     let names = ref_names(wanted).map_err(|e| failed(format!("failed to get ref sources: {e}")))?;
     let manifests = match &pass.controller.repo_server {
         Some(server) => {
-            let questions = Questions::new(pass, cluster, wanted, &names, revisions, refresh).map_err(&failed)?;
-            Box::pin(questions.ask(server, revisions)).await
+            let before = compared(&pass.app, wanted);
+            let questions = Questions::new(pass, cluster, wanted, &names, (&before, revisions), refresh).map_err(&failed)?;
+            standing(Box::pin(questions.ask(server, revisions))).await
         }
-        None => Box::pin(rendered(pass, cluster, wanted, names, revisions, refresh)).await,
+        None => standing(Box::pin(rendered(pass, cluster, wanted, names, revisions, refresh))).await,
     };
     Ok(Desired { wanted: wanted.clone(), manifests: manifests.map_err(failed)? })
+}
+
+/// Whether the project takes the sources. An operation, what is recorded of it, and a history name sources of their own.
+pub fn permitted(pass: &Pass<'_>, wanted: &Wanted) -> Result<(), String> {
+    let project = pass.controller.project_of(&pass.app)?;
+    spec::refused_sources(&wanted.list, &project).map_or(Ok(()), Err)
 }
 
 /// In this process.
@@ -151,7 +182,7 @@ async fn rendered(
 ) -> Result<Vec<Arc<Manifests>>, String> {
     let mut resolved = Vec::with_capacity(wanted.list.len());
     for (source, revision) in wanted.list.iter().zip(revisions) {
-        resolved.push(resolve(pass, source, revision, refresh.since(pass.record.seen)).await.map_err(|e| e.to_string())?);
+        resolved.push(resolve(pass, source, revision, refresh.since(pass.record.seen)).await.map_err(|e| told(pass, &e))?);
     }
     let refs: BTreeMap<String, RefSource> =
         names.into_iter().map(|(name, i)| (name, RefSource { access: resolved[i].access.clone(), sha: resolved[i].sha.clone() })).collect();
@@ -176,10 +207,18 @@ async fn rendered(
             continue;
         }
         let rendered = pass.controller.repos.manifests(request).await;
-        let failed = |e: RepoError| format!("failed to generate manifest for source {} of {}: {e}", i + 1, wanted.list.len());
+        let failed =
+            |e: RepoError| format!("failed to generate manifest for source {} of {}: {}", i + 1, wanted.list.len(), told(pass, &e));
         manifests.push(rendered.map_err(failed)?);
     }
+    pass.controller.states.set_lasting(pass.key, manifests.iter().any(|m| !m.errors.is_empty()));
     Ok(manifests)
+}
+
+/// The text of an error, after readers in the process were told whether waiting may help.
+fn told(pass: &Pass<'_>, e: &RepoError) -> String {
+    pass.controller.states.set_lasting(pass.key, !e.retryable());
+    e.to_string()
 }
 
 async fn resolve(pass: &Pass<'_>, source: &ApplicationSource, revision: &str, since: Since) -> Result<Resolved, RepoError> {
@@ -190,7 +229,7 @@ async fn resolve(pass: &Pass<'_>, source: &ApplicationSource, revision: &str, si
 }
 
 /// Which source each `ref` names.
-fn ref_names(wanted: &Wanted) -> Result<BTreeMap<String, usize>, String> {
+pub fn ref_names(wanted: &Wanted) -> Result<BTreeMap<String, usize>, String> {
     let mut names = BTreeMap::new();
     for (i, source) in wanted.list.iter().enumerate().filter(|(_, s)| !s.ref_.is_empty()) {
         let name = &source.ref_;

@@ -5,23 +5,25 @@
 use super::sources::Revisions;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 use tiphys_api::{
-    Application,
+    Application, Shared,
+    access::without_passwords,
     application::ApplicationSpec,
     operation::OperationState,
     source::ApplicationSource,
     status::{ApplicationCondition, ApplicationStatus, ComparedTo, HealthStatus, ResourceStatus, RevisionHistory},
 };
-use tiphys_apimachinery::patch::json_merge;
 use tiphys_engine::types::{Comparison, Condition, ConditionType, Entry, HealthStatus as Verdict, SyncStatus};
 
 /// Where resource health is kept when it is not in the status itself.
 const HEALTH_IN_TREE: &str = "appTree";
 
 /// The condition types that a comparison decides about; the others stay as they are.
-pub const BY_COMPARISON: [ConditionType; 4] = [
+pub const BY_COMPARISON: [ConditionType; 5] = [
     ConditionType::ComparisonError,
+    // Of resources that lack what the specification does not give them.
+    ConditionType::InvalidSpecError,
     ConditionType::SharedResourceWarning,
     ConditionType::RepeatedResourceWarning,
     ConditionType::ExcludedResourceWarning,
@@ -43,6 +45,8 @@ pub struct Compared {
     pub reconciled: bool,
     /// The status has each resource's health, which otherwise only trees show.
     pub with_health: bool,
+    /// Where the controller's own configuration is; the Application may be elsewhere.
+    pub controller_namespace: String,
 }
 
 impl Compared {
@@ -69,7 +73,7 @@ pub fn apply_comparison(app: &mut Application, comparison: &Comparison, compared
     status.source_type = types.first().filter(|_| !several).cloned().unwrap_or_default();
     status.source_types = if several { types.clone() } else { Vec::new() };
     status.resource_health_source = if compared.with_health { String::new() } else { HEALTH_IN_TREE.to_owned() };
-    status.controller_namespace.clone_from(&app.metadata.namespace);
+    status.controller_namespace.clone_from(&compared.controller_namespace);
     if compared.reconciled || status.reconciled_at.is_none() {
         reconciled(status, now);
     }
@@ -100,6 +104,11 @@ pub fn is_of_sources(compared: &ComparedTo, spec: &ApplicationSpec) -> bool {
     same && spec.sources == compared.sources
 }
 
+/// Whether the status tells of a comparison of the sources that the specification names.
+pub fn is_compared(app: &Application) -> bool {
+    app.status.reconciled_at.is_some() && is_of_sources(&app.status.sync.compared_to, &app.spec)
+}
+
 /// The status of an Application that cannot be compared at all. The revision stays what was compared last.
 pub fn apply_unknown(app: &mut Application, now: Timestamp) {
     let status = &mut *app.status;
@@ -107,6 +116,16 @@ pub fn apply_unknown(app: &mut Application, now: Timestamp) {
     compared_to(status, &app.spec);
     set_health(status, Verdict::Unknown, "", now);
     reconciled(status, now);
+}
+
+/// The status of an Application whose objects could not be compared. Those it had before stay listed, and nothing is said of them.
+pub fn apply_uncompared(app: &mut Application, now: Timestamp) {
+    apply_unknown(app, now);
+    let told = |r: &ResourceStatus| !r.status.is_empty() && r.status != SyncStatus::Unknown.as_str();
+    // Writing to it would make a copy.
+    if app.status.resources.iter().any(told) {
+        app.status.resources.iter_mut().filter(|r| told(r)).for_each(|r| r.status = SyncStatus::Unknown.to_string());
+    }
 }
 
 /// Clients wait until an Application was reconciled after its operation ended, and the end may lie in the next second.
@@ -117,9 +136,12 @@ fn reconciled(status: &mut ApplicationStatus, now: Timestamp) {
 
 fn set_health(status: &mut ApplicationStatus, verdict: Verdict, message: &str, now: Timestamp) {
     let verdict = verdict.to_string();
+    if status.health.message != message {
+        // What it is caused by may change while it stays what it is.
+        message.clone_into(&mut status.health.message);
+    }
     if status.health.status != verdict {
         status.health.status = verdict;
-        message.clone_into(&mut status.health.message);
         status.health.last_transition_time = Some(now.into());
     }
 }
@@ -166,15 +188,30 @@ pub fn set_conditions(status: &mut ApplicationStatus, found: &[Condition], decid
     status.conditions = after;
 }
 
-/// The errors among the conditions, as an operation reports them: `<Type>: <message>;…`.
-pub fn error_text(status: &ApplicationStatus) -> Option<String> {
-    let errors: Vec<_> = status
-        .conditions
-        .iter()
-        .filter(|c| ["ComparisonError", "InvalidSpecError", "UnknownError"].contains(&c.type_.as_str()))
-        .map(|c| format!("{}: {}", c.type_, c.message))
-        .collect();
-    (!errors.is_empty()).then(|| errors.join(";"))
+/// The errors among the conditions, as an operation reports them: `<Type>: <message>;…`, in the order of a status.
+pub fn error_text(conditions: &[Condition]) -> Option<String> {
+    let stops =
+        |c: &&Condition| matches!(c.kind, ConditionType::ComparisonError | ConditionType::InvalidSpecError | ConditionType::UnknownError);
+    let errors: BTreeSet<_> = conditions.iter().filter(stops).map(|c| (c.kind.as_str(), c.message.as_str())).collect();
+    let texts: Vec<_> = errors.into_iter().map(|(kind, message)| format!("{kind}: {message}")).collect();
+    (!texts.is_empty()).then(|| texts.join(";"))
+}
+
+/// What changes and changes back before it is stored has not changed: its time stays what it was.
+pub fn keep_times(before: &ApplicationStatus, after: &mut Shared<ApplicationStatus>) {
+    let is_stored = |now: &ApplicationCondition| before.conditions.iter().find(|c| c.type_ == now.type_ && c.message == now.message);
+    let stays = |now: &ApplicationCondition| is_stored(now).is_some_and(|c| c.last_transition_time != now.last_transition_time);
+    if before.health.status == after.health.status && before.health.last_transition_time != after.health.last_transition_time {
+        after.health.last_transition_time = before.health.last_transition_time;
+    }
+    // Writing to it would make a copy.
+    if after.conditions.iter().any(stays) {
+        for condition in &mut after.conditions {
+            if let Some(stored) = is_stored(condition) {
+                condition.last_transition_time = stored.last_transition_time;
+            }
+        }
+    }
 }
 
 /// An operation's state as far as it can be told when the whole is too large. One that was still on its way ends here.
@@ -207,27 +244,49 @@ pub fn append_history(app: &mut Application, state: &OperationState, now: Timest
     history.drain(..surplus);
 }
 
-/// The merge patch that turns `before` into `after`, restricted to what the controller writes: status and operation.
-/// `None` when nothing differs. Operation state is replaced as a whole: a field that is gone must go.
-pub fn patch(before: &Application, after: &Application) -> Option<Value> {
-    let mut patch = json!({});
+/// Takes passwords out of every message that is about to be stored, whoever wrote it.
+pub fn hide_passwords(status: &mut Shared<ApplicationStatus>) {
+    let suspect = |text: &String| text.contains('@');
+    let state = status.operation_state.as_ref();
+    let results = state.and_then(|s| s.sync_result.as_ref()).map(|r| r.resources.as_slice()).unwrap_or_default();
+    let any = status.conditions.iter().any(|c| suspect(&c.message))
+        || suspect(&status.health.message)
+        || state.is_some_and(|s| suspect(&s.message))
+        || results.iter().any(|r| suspect(&r.message));
+    // Writing to it would make a copy.
+    if !any {
+        return;
+    }
+    let status = &mut **status;
+    let hide = |text: &mut String| *text = without_passwords(text);
+    status.conditions.iter_mut().for_each(|c| hide(&mut c.message));
+    hide(&mut status.health.message);
+    if let Some(state) = status.operation_state.as_deref_mut() {
+        hide(&mut state.message);
+        state.sync_result.iter_mut().flat_map(|r| &mut r.resources).for_each(|r| hide(&mut r.message));
+    }
+}
+
+/// `before` and `after`, restricted to what the controller writes, status and operation, and there to what differs. Both are empty maps when
+/// nothing does.
+pub fn difference(before: &Application, after: &Application) -> (Value, Value) {
+    let (mut from, mut to) = (json!({}), json!({}));
     if before.status != after.status {
         let (mut old, mut new) = before.status.differing(&after.status);
         if old.sync.compared_to == new.sync.compared_to {
             // Most writes change a revision and a time.
             (old.sync.compared_to, new.sync.compared_to) = Default::default();
         }
-        patch = two_way(&json!({"status": old}), &json!({"status": new}));
+        (from["status"], to["status"]) = (json!(old), json!(new));
     }
     if before.operation != after.operation {
-        let mut operation = two_way(&json!({"operation": before.operation}), &json!({"operation": after.operation}));
-        patch.as_object_mut()?.append(operation.as_object_mut()?);
+        for (part, app) in [(&mut from, before), (&mut to, after)] {
+            if let Some(operation) = &app.operation {
+                part["operation"] = json!(operation);
+            }
+        }
     }
-    patch.as_object().is_some_and(|p| !p.is_empty()).then_some(patch)
-}
-
-fn two_way(before: &Value, after: &Value) -> Value {
-    json_merge::create_two_way(before, after).expect("both are maps that serde made")
+    (from, to)
 }
 
 /// The sentences of the Events that a change of status deserves.
@@ -271,7 +330,6 @@ mod tests {
         assert_eq!(status.conditions, before);
         set_conditions(&mut status, &[], &BY_COMPARISON, time("2026-01-03T00:00:00Z"));
         assert_eq!(status.conditions.len(), 1);
-        assert_eq!(error_text(&status), None, "a SyncError does not stop a sync");
     }
 
     fn compared(revision: &str, health: Verdict, at: &str, app: &mut Application) {
@@ -326,14 +384,39 @@ mod tests {
         let problem = settings.config.exclusions().expect_err("it is broken");
         let mut app = Application::default();
         apply_unknown(&mut app, time("2026-01-01T00:00:00Z"));
-        set_conditions(
-            &mut app.status,
-            &[Condition::new(ConditionType::ComparisonError, problem)],
-            &BY_COMPARISON,
-            time("2026-01-01T00:00:00Z"),
-        );
+        let told = [Condition::new(ConditionType::ComparisonError, problem)];
+        set_conditions(&mut app.status, &told, &BY_COMPARISON, time("2026-01-01T00:00:00Z"));
         assert_eq!((app.status.sync.status.as_str(), app.status.health.status.as_str()), ("Unknown", "Unknown"));
-        assert!(error_text(&app.status).is_some_and(|t| t.starts_with("ComparisonError: argocd-cm: resource.exclusions: ")));
+        assert!(error_text(&told).is_some_and(|t| t.starts_with("ComparisonError: argocd-cm: resource.exclusions: ")));
+        assert_eq!(error_text(&[Condition::new(ConditionType::SyncError, "no")]), None, "a SyncError does not stop a sync");
+    }
+
+    #[test]
+    fn fact_11_of_what_cannot_be_compared_nothing_is_said() {
+        let resource = |status: &str| ResourceStatus { status: status.into(), ..ResourceStatus::default() };
+        let mut app = Application::default();
+        app.status.resources = vec![resource("Synced"), resource("OutOfSync"), resource("")];
+        apply_uncompared(&mut app, time("2026-01-01T00:00:00Z"));
+        assert_eq!((app.status.sync.status.as_str(), app.status.health.status.as_str()), ("Unknown", "Unknown"));
+        let told: Vec<&str> = app.status.resources.iter().map(|r| r.status.as_str()).collect();
+        assert_eq!(told, ["Unknown", "Unknown", ""], "a hook has no status");
+    }
+
+    #[test]
+    fn fact_85_events_tell_what_changed() {
+        let status = |sync: &str, health: &str, message: &str| {
+            let mut status = ApplicationStatus::default();
+            (status.sync.status, status.health.status, status.health.message) = (sync.into(), health.into(), message.into());
+            status
+        };
+        let before = status("Synced", "Healthy", "");
+        let sync = "Updated sync status: Synced -> OutOfSync";
+        assert_eq!(events(&before, &before), Vec::<String>::new());
+        assert_eq!(events(&before, &status("OutOfSync", "Healthy", "")), [sync]);
+        assert_eq!(events(&before, &status("OutOfSync", "Missing", "")), [sync, "Updated health status: Healthy -> Missing"]);
+        let degraded = status("Synced", "Degraded", "Caused by Pod:a");
+        assert_eq!(events(&before, &degraded), ["Updated health status: Healthy -> Degraded (Caused by Pod:a)"]);
+        assert_eq!(events(&degraded, &status("Synced", "Degraded", "Caused by Pod:b")), Vec::<String>::new());
     }
 
     #[test]
@@ -361,6 +444,51 @@ mod tests {
     }
 
     #[test]
+    fn the_message_of_a_health_that_stays_is_renewed_and_its_time_stays() {
+        let mut status = ApplicationStatus::default();
+        let (first, second) = (time("2026-01-01T00:00:00Z"), time("2026-01-01T00:01:00Z"));
+        set_health(&mut status, Verdict::Degraded, "Caused by apps/Deployment:a", first);
+        set_health(&mut status, Verdict::Degraded, "Caused by apps/Deployment:b", second);
+        let said = |status: &ApplicationStatus| (status.health.message.clone(), status.health.last_transition_time);
+        assert_eq!(said(&status), ("Caused by apps/Deployment:b".to_owned(), Some(first.into())));
+        set_health(&mut status, Verdict::Healthy, "", second);
+        assert_eq!(said(&status), (String::new(), Some(second.into())));
+    }
+
+    #[test]
+    fn fact_40_what_changed_and_changed_back_before_it_was_stored_keeps_its_time() {
+        let (first, second) = (time("2026-01-01T00:00:00Z"), time("2026-01-01T00:00:00.5Z"));
+        let third = time("2026-01-01T00:01:00Z");
+        let condition = |text: &str| [Condition::new(ConditionType::ComparisonError, text)];
+        let mut before = ApplicationStatus::default();
+        set_health(&mut before, Verdict::Healthy, "", first);
+        set_conditions(&mut before, &condition("c"), &BY_COMPARISON, first);
+        let mut after = Shared::from(before.clone());
+        set_health(&mut after, Verdict::Progressing, "", third);
+        set_conditions(&mut after, &condition("d"), &BY_COMPARISON, third);
+        keep_times(&before, &mut after);
+        assert_eq!(after.health.last_transition_time, Some(third.into()), "it did change");
+        assert_eq!(after.conditions[0].last_transition_time, Some(third.into()));
+        set_health(&mut after, Verdict::Healthy, "", third);
+        set_conditions(&mut after, &condition("c"), &BY_COMPARISON, third);
+        keep_times(&before, &mut after);
+        assert_eq!(*after, before);
+        // However soon after: the statuses are compared, not the times.
+        set_health(&mut after, Verdict::Degraded, "", second);
+        keep_times(&before, &mut after);
+        assert_eq!((after.health.status.as_str(), after.health.last_transition_time), ("Degraded", Some(second.into())));
+    }
+
+    #[test]
+    fn the_namespace_of_the_controller_is_not_that_of_the_application() {
+        let mut app = Application::default();
+        app.metadata.namespace = "team".into();
+        let facts = Compared { controller_namespace: "argocd".into(), ..Compared::default() };
+        compared_with(facts, Verdict::Healthy, "2026-01-01T00:00:00Z", &mut app);
+        assert_eq!(app.status.controller_namespace, "argocd");
+    }
+
+    #[test]
     fn fact_65_history_counts_on_and_is_trimmed() {
         let mut app = Application::default();
         app.spec.revision_history_limit = Some(2);
@@ -369,15 +497,48 @@ mod tests {
             append_history(&mut app, &state, time("2026-01-01T00:00:00Z"));
         }
         assert_eq!(app.status.history.iter().map(|h| h.id).collect::<Vec<_>>(), [2, 3]);
+        let mut unlimited = Application::default();
+        for _ in 0..12 {
+            append_history(&mut unlimited, &state, time("2026-01-01T00:00:00Z"));
+        }
+        assert_eq!(unlimited.status.history.iter().map(|h| h.id).collect::<Vec<_>>(), (2..12).collect::<Vec<_>>(), "ten");
     }
 
     #[test]
-    fn nothing_changed_means_no_patch_and_a_cleared_operation_is_null() {
+    fn fact_65_an_entry_tells_what_was_deployed_by_whom_and_when() {
+        let (started, ended) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z");
+        let by = json!({"username": "u"});
+        for (part, result) in [
+            ("one", json!({"revision": "a", "source": {"repoURL": "r", "path": "p"}})),
+            ("several", json!({"revisions": ["a", "b"], "sources": [{"repoURL": "r"}, {"repoURL": "s"}]})),
+        ] {
+            let state = json!({"phase": "Succeeded", "startedAt": started, "operation": {"initiatedBy": by}, "syncResult": result});
+            let mut app = Application::default();
+            append_history(&mut app, &serde_json::from_value(state).expect("a state"), time(ended));
+            let mut entry = result.clone();
+            entry["id"] = 0.into();
+            entry["deployStartedAt"] = started.into();
+            entry["deployedAt"] = ended.into();
+            entry["initiatedBy"] = by.clone();
+            let got = json!(app.status.history[0]);
+            let said: serde_json::Map<String, Value> = got
+                .as_object()
+                .expect("a map")
+                .iter()
+                .filter(|(key, _)| entry.get(key).is_some())
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect();
+            assert_eq!(Value::Object(said), entry, "{part}");
+        }
+    }
+
+    #[test]
+    fn nothing_changed_means_no_difference_and_a_cleared_operation_is_gone() {
         let mut before = Application::default();
-        assert_eq!(patch(&before, &before), None);
+        assert_eq!(difference(&before, &before), (json!({}), json!({})));
         before.operation = Some(Default::default());
         let mut after = before.clone();
         after.operation = None;
-        assert_eq!(patch(&before, &after), Some(json!({"operation": null})));
+        assert_eq!(difference(&before, &after), (json!({"operation": before.operation}), json!({})));
     }
 }

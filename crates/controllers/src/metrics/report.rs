@@ -2,7 +2,7 @@
 
 use super::{Labels, Metrics, caches::Caches, clients::Servers};
 use prometheus_client::{
-    encoding::text::encode,
+    encoding::text::{encode, encode_registry},
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
@@ -47,6 +47,18 @@ impl Report {
         registry.register("argocd_app_reconcile", help, self.metrics.reconciles.clone());
         let mut text = String::new();
         encode(&mut text, &registry)?;
+        Ok(text)
+    }
+
+    /// The requests to API servers alone, for whoever shows them beside other metrics.
+    ///
+    /// # Errors
+    /// When a text cannot be written, which does not happen.
+    pub fn requests(&self) -> Result<String, fmt::Error> {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(self.servers()));
+        let mut text = String::new();
+        encode_registry(&mut text, &registry)?;
         Ok(text)
     }
 

@@ -20,7 +20,7 @@ use tiphys_apimachinery::{Gvk, Object};
 use tiphys_cluster::{
     AppKey, AppStates, Cluster, ConnectOptions, Discovery, Error, Records, RecordsOptions,
     clusters::Clusters,
-    request::{Call, JSON, MERGE_PATCH},
+    request::{Call, JSON, JSON_PATCH, MERGE_PATCH},
 };
 use tiphys_controllers::{application, runtime::Clock as Now};
 use tiphys_embedded_kube::{
@@ -30,12 +30,13 @@ use tiphys_embedded_kube::{
 use tiphys_gocompat::yaml;
 use tiphys_repo::{RepoOptions, Repos};
 use tokio::{
+    sync::Notify,
     task::JoinHandle,
     time::{Instant, sleep, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
 
-/// The control plane's namespace; not a word that messages have.
+/// The control plane's namespace, unless there are several; not a word that messages have.
 pub const NAMESPACE: &str = "tiphys-scripts";
 
 const CRDS: [&str; 2] =
@@ -76,15 +77,21 @@ impl Clock for Paused {
 /// An API server with a running controller.
 pub struct Ground {
     pub cluster: Cluster,
+    /// The control plane's namespace.
+    pub namespace: String,
     /// What it serves, as seen by us, not by the controller.
     pub discovery: Discovery,
     pub now: Now,
     /// Of the process that runs now.
     states: Arc<Mutex<AppStates>>,
     embedded: Option<(Arc<EmbeddedKube>, Wire)>,
+    /// The controller is not ours: it runs beside this, and what it does is recorded.
+    pub is_external: bool,
     /// Set: the controller's clock panics, once.
     pub fault: Arc<AtomicBool>,
     stop: CancellationToken,
+    /// Kills the controller of a real control plane.
+    killed: Arc<Notify>,
     controller: JoinHandle<()>,
 }
 
@@ -97,27 +104,31 @@ impl Ground {
         let options = Options { sim, clock: Arc::new(clock), ..Options::default() };
         let kube = Arc::new(EmbeddedKube::start(options).await.expect("the embedded server starts"));
         let cluster = Cluster::connect_in_process(kube.router(), IN_CLUSTER).await.expect("it answers");
-        Self::start(cluster, Some((kube, wire.clone())), Arc::new(move || clock.now())).await
+        Self::start(cluster, NAMESPACE, Some((kube, wire.clone())), Arc::new(move || clock.now())).await
     }
 
-    /// The control plane of `KUBECONFIG`.
-    pub async fn real() -> Self {
+    /// A control plane of its own in a namespace of the cluster of `KUBECONFIG`.
+    pub async fn real(namespace: &str) -> Self {
         let file = PathBuf::from(std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster"));
         let cluster = Cluster::connect(ConnectOptions::kubeconfig(Some(file), None)).await.expect("the cluster answers");
-        Self::start(cluster, None, Arc::new(Timestamp::now)).await
+        Self::start(cluster, namespace, None, Arc::new(Timestamp::now)).await
     }
 
-    async fn start(cluster: Cluster, embedded: Option<(Arc<EmbeddedKube>, Wire)>, now: Now) -> Self {
-        let discovery = prepare(&cluster).await;
+    async fn start(cluster: Cluster, namespace: &str, embedded: Option<(Arc<EmbeddedKube>, Wire)>, now: Now) -> Self {
+        let discovery = prepare(&cluster, namespace).await;
+        let namespace = namespace.to_owned();
         let (fault, stop, states) = (Arc::new(AtomicBool::new(false)), CancellationToken::new(), Arc::default());
         let (broken, clock) = (fault.clone(), now.clone());
         let clock: Now = Arc::new(move || if broken.swap(false, Ordering::Relaxed) { panic!("the clock is broken") } else { clock() });
-        let process = Process { clock, states: Arc::clone(&states), stop: stop.clone() };
+        let process = Process { namespace: namespace.clone(), clock, states: Arc::clone(&states), stop: stop.clone() };
+        let is_external = embedded.is_none() && std::env::var("TIPHYS_SCRIPTS_CONTROLLER").as_deref() == Ok("external");
+        let killed = Arc::new(Notify::new());
         let controller = match &embedded {
+            None if is_external => tokio::spawn(stop.clone().cancelled_owned()),
             Some((kube, wire)) => tokio::spawn(process.run_again_and_again(kube.clone(), wire.clone())),
-            None => tokio::spawn(process.run(cluster.clone())),
+            None => tokio::spawn(process.run_until_killed(cluster.clone(), killed.clone())),
         };
-        Self { cluster, discovery, now, states, embedded, fault, stop, controller }
+        Self { cluster, namespace, discovery, now, states, embedded, is_external, fault, stop, killed, controller }
     }
 
     pub async fn close(self) {
@@ -125,6 +136,14 @@ impl Ground {
         self.controller.await.expect("the controller ends in order");
         if let Some(kube) = self.embedded.and_then(|(kube, _)| Arc::into_inner(kube)) {
             kube.shutdown().await;
+        }
+    }
+
+    /// Kills the controller where it stands; another one starts.
+    pub fn restart(&self) {
+        match &self.embedded {
+            Some((_, wire)) => wire.kill(),
+            None => self.killed.notify_one(),
         }
     }
 
@@ -164,7 +183,11 @@ impl Ground {
 
     /// One request.
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Error> {
-        let content_type = if method == Method::PATCH { MERGE_PATCH } else { JSON };
+        let content_type = match body {
+            Some(Value::Array(_)) if method == Method::PATCH => JSON_PATCH,
+            _ if method == Method::PATCH => MERGE_PATCH,
+            _ => JSON,
+        };
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut call = Call::new(method, path);
         query.clone_into(&mut call.query);
@@ -199,6 +222,7 @@ impl Ground {
 /// A controller, and the same again when it has died.
 #[derive(Clone)]
 struct Process {
+    namespace: String,
     clock: Now,
     states: Arc<Mutex<AppStates>>,
     stop: CancellationToken,
@@ -223,8 +247,19 @@ impl Process {
         }
     }
 
+    async fn run_until_killed(self, cluster: Cluster, killed: Arc<Notify>) {
+        loop {
+            let mut running = tokio::spawn(self.clone().run(cluster.clone()));
+            tokio::select! {
+                ended = &mut running => return ended.expect("the controller ends in order"),
+                () = killed.notified() => running.abort(),
+            }
+            sleep(DOWN).await;
+        }
+    }
+
     async fn run(self, cluster: Cluster) {
-        let records = Records::start(cluster.clone(), RecordsOptions::new(NAMESPACE));
+        let records = Records::start(cluster.clone(), RecordsOptions::new(&self.namespace));
         let ready = tokio::select! { ready = records.wait_ready() => ready, () = self.stop.cancelled() => return };
         if ready.is_err() {
             // As a program that ends, and is started again by somebody.
@@ -250,7 +285,7 @@ impl Process {
 }
 
 /// Makes what a control plane needs: its kinds, its namespace, its settings, the default project.
-async fn prepare(cluster: &Cluster) -> Discovery {
+async fn prepare(cluster: &Cluster, namespace: &str) -> Discovery {
     for text in CRDS {
         let crd = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins).expect("our own file");
         create(cluster, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).await;
@@ -260,8 +295,8 @@ async fn prepare(cluster: &Cluster) -> Discovery {
     while discovery.resolve(&project).await.is_err() {
         sleep(TICK).await;
     }
-    let core = |name: &str| format!("/api/v1/namespaces/{NAMESPACE}/{name}");
-    create(cluster, "/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})).await;
+    let core = |name: &str| format!("/api/v1/namespaces/{namespace}/{name}");
+    create(cluster, "/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).await;
     for name in ["argocd-cm", "argocd-cmd-params-cm"] {
         let labels = json!({"app.kubernetes.io/part-of": "argocd"});
         create(
@@ -275,7 +310,7 @@ async fn prepare(cluster: &Cluster) -> Discovery {
         "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"},
         "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}], "clusterResourceWhitelist": [{"group": "*", "kind": "*"}]}
     });
-    create(cluster, &format!("/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/appprojects"), &project).await;
+    create(cluster, &format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/appprojects"), &project).await;
     discovery
 }
 

@@ -6,23 +6,29 @@
 //! - `embedded`: the embedded API server with its simulated cluster, in one thread whose time is tokio's paused time. Nothing waits: when
 //!   nobody has anything to do, the time jumps to the next moment at which somebody has. A step is over when nothing was written for a while.
 //! - `real`: a real control plane (`KUBECONFIG`, `TIPHYS_TEST_REAL=1`), where time passes by itself and a step is over when the transcript is
-//!   the expected one. All scripts share one controller there, and run side by side.
+//!   the expected one. Scripts share one controller there and run side by side; those that change its settings or kill it have controllers of
+//!   their own, each with a namespace of its own.
 //!
 //! The transcript is the same file for both. Not covered: the API of our own server (steps write what its calls write), several clusters,
 //! and what lies between two rests, such as the messages of a wave that is healthy at once.
 //!
-//! `TIPHYS_SCRIPT=part` picks scripts by name; `TIPHYS_TRANSCRIPTS=overwrite` writes the transcripts anew (embedded).
+//! With `TIPHYS_SCRIPTS_CONTROLLER=external`, `real` starts no controller but records what the one that runs there does; see [`recorded`].
+//!
+//! `TIPHYS_SCRIPT=part` picks scripts by name, `TIPHYS_SCRIPTS=folder` takes those of another folder; `TIPHYS_TRANSCRIPTS=overwrite` writes the
+//! transcripts again (embedded).
 
 mod faults;
 mod ground;
 mod notation;
 mod play;
+mod recorded;
+mod repository;
 mod script;
 mod steps;
 mod transcript;
 mod wire;
 
-use ground::Ground;
+use ground::{Ground, NAMESPACE};
 use script::Script;
 use similar::TextDiff;
 use std::{
@@ -36,13 +42,21 @@ use std::{
 use wire::Wire;
 
 /// Scripts under way at once on the real control plane.
-const SIDE_BY_SIDE: usize = 8;
+const SIDE_BY_SIDE: usize = 12;
+/// Control planes there for scripts that need one to themselves.
+const LANES: usize = 4;
+
+/// Where the scripts lie: here, or in `TIPHYS_SCRIPTS`, which is understood from the root of the workspace.
+fn folder() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    std::env::var_os("TIPHYS_SCRIPTS").map_or_else(|| here.join("tests/scripts"), |given| here.join("../..").join(given))
+}
 
 /// The scripts whose name contains `TIPHYS_SCRIPT`, or all; by name.
 fn chosen() -> Vec<Script> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let folder = folder();
     let wanted = std::env::var("TIPHYS_SCRIPT").unwrap_or_default();
-    let files = std::fs::read_dir(&folder).expect("the folder of the scripts").map(|e| e.expect("an entry").path());
+    let files = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())).map(|e| e.expect("an entry").path());
     let is_wanted = |path: &PathBuf| path.extension().is_some_and(|e| e == "txt") && Script::name_of(path).contains(&wanted);
     let mut files: Vec<PathBuf> = files.filter(is_wanted).collect();
     files.sort();
@@ -108,40 +122,54 @@ fn in_its_own_time(script: &Script) -> Script {
 #[tokio::test(flavor = "multi_thread")]
 async fn real() {
     if std::env::var("TIPHYS_TEST_REAL").as_deref() != Ok("1") {
-        eprintln!("skipped: needs a real control plane; use `make test-real`");
-        return;
+        return tiphys_testkit::skip("real", "it needs a real control plane: make test-real");
     }
-    let (ground, began) = (Arc::new(Ground::real().await), Instant::now());
+    let began = Instant::now();
+    let is_external = std::env::var("TIPHYS_SCRIPTS_CONTROLLER").as_deref() == Ok("external");
     let scripts: Vec<Arc<Script>> = chosen().into_iter().filter(|s| !s.is_for_embedded_only()).map(Arc::new).collect();
-    let (alone, together): (Vec<_>, Vec<_>) = scripts.iter().cloned().partition(|script| script.changes_settings());
+    let (alone, together): (Vec<_>, Vec<_>) = scripts.into_iter().partition(|script| script.changes_settings() || script.kills());
     // Ends with a letter, so that no name is a part of another's.
     let run = std::process::id() % 10_000;
+    let shared = Arc::new(Ground::real(NAMESPACE).await);
     let room = Arc::new(tokio::sync::Semaphore::new(SIDE_BY_SIDE));
     let mut tasks = tokio::task::JoinSet::new();
     for (number, script) in together.into_iter().enumerate() {
-        let (ground, room) = (ground.clone(), room.clone());
+        let (ground, room) = (shared.clone(), room.clone());
         tasks.spawn(async move {
             let _one = room.acquire_owned().await.expect("it stays open");
-            really(&ground, &script, &format!("r{run}x{number}z")).await
+            vec![really(&ground, &script, &format!("r{run}x{number}z")).await]
         });
     }
-    let mut outcomes = tasks.join_all().await;
-    for (number, script) in alone.iter().enumerate() {
-        outcomes.push(really(&ground, script, &format!("s{run}x{number}z")).await);
+    let mut outcomes = Vec::new();
+    if is_external {
+        // The genuine controller looks after one namespace.
+        outcomes.extend(tasks.join_all().await.into_iter().flatten());
+        tasks = tokio::task::JoinSet::new();
     }
-    // Time passes by itself here, and a busy machine may look too late: what came out otherwise is played again, alone, before it counts.
-    for (number, outcome) in outcomes.iter_mut().enumerate() {
-        for letter in ['y', 'z'] {
-            let Some(report) = &outcome.report else { break };
-            println!("again, alone: {}\n{report}", outcome.name);
-            let script = scripts.iter().find(|script| script.name == outcome.name).expect("one of those");
-            *outcome = really(&ground, script, &format!("t{run}x{number}{letter}")).await;
-        }
+    let waiting = Arc::new(Mutex::new(alone.into_iter().enumerate()));
+    for lane in 0..if is_external { 1 } else { LANES } {
+        let (waiting, shared) = (waiting.clone(), shared.clone());
+        tasks.spawn(async move {
+            let own = format!("{NAMESPACE}-{lane}");
+            let ground = if is_external { shared } else { Arc::new(Ground::real(&own).await) };
+            let (next, mut outcomes) = (|| waiting.lock().expect("no panic").next(), Vec::new());
+            while let Some((number, script)) = next() {
+                outcomes.push(really(&ground, &script, &format!("s{run}x{number}z")).await);
+            }
+            outcomes
+        });
     }
+    outcomes.extend(tasks.join_all().await.into_iter().flatten());
+    // One attempt: what comes out otherwise now and then is a finding.
     conclude(outcomes, began);
 }
 
 async fn really(ground: &Ground, script: &Script, id: &str) -> Outcome {
     let began = Instant::now();
-    outcome(script, began, &play::run(ground, script, id).await)
+    let played = play::run(ground, script, id).await;
+    if ground.is_external && std::env::var("TIPHYS_TRANSCRIPTS").as_deref() == Ok("overwrite") {
+        recorded::write(script, &played);
+        return outcome(script, began, script);
+    }
+    outcome(script, began, &played)
 }

@@ -43,6 +43,8 @@ const KINDS: &[Known] = &[
     known("rolebinding", "rbac.authorization.k8s.io/v1", "RoleBinding", binding),
     known("clusterrole", "rbac.authorization.k8s.io/v1", "ClusterRole", |_| json!({"rules": []})),
     known("crd", "apiextensions.k8s.io/v1", "CustomResourceDefinition", definition),
+    known("appproject", "argoproj.io/v1alpha1", "AppProject", |_| json!({"metadata": {"namespace": "$ARGOCD"}, "spec": {}})),
+    known("webhook", "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", |_| json!({})),
     known("application", "argoproj.io/v1alpha1", "Application", application),
 ];
 
@@ -110,8 +112,13 @@ pub fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// `apiVersion` and `kind` of a word such as `deployment` or `Deployment`. One that is not known is of the script's own group.
+/// `apiVersion` and `kind` of a word such as `deployment`, `Deployment`, or `Kind.version.group` as kubectl has it. One that is not known is of
+/// the script's own group.
 pub fn type_of(word: &str) -> (String, String) {
+    if let Some((kind, rest)) = word.split_once('.') {
+        let version = rest.split_once('.').map_or_else(|| rest.to_owned(), |(version, group)| format!("{group}/{version}"));
+        return (version, kind.to_owned());
+    }
     match find(word) {
         Some(known) => (known.version.to_owned(), known.kind.to_owned()),
         None => ("$APP.example.org/v1".to_owned(), word.to_owned()),
@@ -197,6 +204,7 @@ fn set_own(object: &mut Value, kind: &str, name: &str, value: &str) -> Result<()
             container(object, json!({"readinessProbe": {"httpGet": {"path": "/does-not-exist", "port": 80}}}));
         }
         ("CronJob", "schedule") => object["spec"]["schedule"] = value.into(),
+        ("ValidatingWebhookConfiguration", "webhooks") => object["webhooks"] = scalar(value)?,
         ("Application", "path") => object["spec"]["source"]["path"] = value.into(),
         (kind, name) if find(kind).is_none() => object["spec"][name] = scalar(value)?,
         (kind, name) => return Err(format!("{kind} has no word `{name}`")),

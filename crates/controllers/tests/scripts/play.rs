@@ -1,7 +1,7 @@
 //! Plays a script on a ground and writes down what comes of it. Main type: [`Play`]; what each step does is in `steps`.
 
 use crate::{
-    ground::{Ground, NAMESPACE},
+    ground::Ground,
     notation,
     script::{Script, Step},
     transcript::{self, Section, Transcript},
@@ -10,6 +10,7 @@ use http::Method;
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
     time::Duration,
 };
 use tiphys_testkit::Repo;
@@ -18,6 +19,11 @@ use tokio::time::{Instant, sleep};
 /// How long a step may take on a real control plane until its transcript is the expected one.
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(400);
+/// What another controller makes of a step is recorded when nothing has changed for so long.
+const STILL: Duration = Duration::from_secs(15);
+
+/// `$MINUTE`, `$MINUTE+2`.
+static MINUTE: LazyLock<regex::Regex> = LazyLock::new(|| regex::Regex::new(r"\$MINUTE(?:\+(\d+))?").expect("a valid expression"));
 
 /// A script being played.
 pub struct Play<'a> {
@@ -44,7 +50,7 @@ pub async fn run(ground: &Ground, script: &Script, id: &str) -> Script {
     transcript.keep(play.look().await);
     for (step, result) in script.steps.iter().zip(&mut played.steps) {
         let said = play.done(script, step).await;
-        let deadline = Instant::now() + PATIENCE;
+        let (deadline, mut seen, mut since) = (Instant::now() + PATIENCE, Vec::new(), Instant::now());
         loop {
             let sections = play.look().await;
             result.expected = [said.clone(), play.shown(step).await, transcript.news(&sections)].concat();
@@ -53,13 +59,17 @@ pub async fn run(ground: &Ground, script: &Script, id: &str) -> Script {
                 result.expected.push("nothing changes".into());
             }
             let right = result.expected == step.expected;
-            if right || !ground.is_real() || Instant::now() > deadline {
+            if seen != result.expected {
+                (seen, since) = (result.expected.clone(), Instant::now());
+            }
+            let still = ground.is_external && since.elapsed() > STILL;
+            if right || still || !ground.is_real() || Instant::now() > deadline {
                 transcript.keep(sections);
                 break;
             }
             sleep(POLL).await;
         }
-        if ground.is_real() && result.expected != step.expected {
+        if ground.is_real() && !ground.is_external && result.expected != step.expected {
             break;
         }
     }
@@ -82,7 +92,7 @@ impl<'a> Play<'a> {
     fn new(ground: &'a Ground, id: &str) -> Self {
         let (app, namespace, repo) = (format!("app-{id}"), format!("ns-{id}"), Repo::new());
         let folder = repo.url().trim_start_matches("file://").to_owned();
-        let names = [("$APP", &*app), ("$NS", &*namespace), ("$ARGOCD", NAMESPACE), ("$REPO", &*repo.url()), ("$GIT", &*folder)];
+        let names = [("$APP", &*app), ("$NS", &*namespace), ("$ARGOCD", &*ground.namespace), ("$REPO", &*repo.url()), ("$GIT", &*folder)];
         let names = names.map(|(name, value)| (name, value.to_owned())).to_vec();
         let kinds = [("v1".to_owned(), "Namespace".to_owned())].into();
         Self { ground, repo, names, commits: Vec::new(), kinds, namespaces: [namespace].into(), apps: vec![app], places: BTreeMap::new() }
@@ -108,7 +118,23 @@ impl<'a> Play<'a> {
 
     /// The text with every name filled in.
     pub fn filled(&self, text: &str) -> String {
-        self.names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+        let text = self.names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value));
+        MINUTE.replace_all(&text, |found: &regex::Captures| self.minute(found.get(1).map_or("", |m| m.as_str()))).into_owned()
+    }
+
+    /// The schedule of the minute that has begun, or of one so many later.
+    fn minute(&self, later: &str) -> String {
+        let at = (self.ground.now)() + Duration::from_secs(60 * later.parse().unwrap_or(0));
+        at.strftime("%-M %-H * * *").to_string()
+    }
+
+    /// The name of an Application: of the script's own, or of another one by the end of its name.
+    pub fn app_of(&mut self, other: Option<&str>) -> String {
+        let name = other.map_or_else(|| self.apps[0].clone(), |other| format!("{}-{other}", self.apps[0]));
+        if !self.apps.contains(&name) {
+            self.apps.push(name.clone());
+        }
+        name
     }
 
     fn plain_names(&self) -> Vec<(String, String)> {
@@ -125,12 +151,15 @@ impl<'a> Play<'a> {
     /// Takes note of what an object is and where.
     pub fn note(&mut self, object: &Value) {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (version, kind, namespace) = (text("/apiVersion"), text("/kind"), text("/metadata/namespace"));
+        let (version, kind, mut namespace) = (text("/apiVersion"), text("/kind"), text("/metadata/namespace"));
+        if kind == "Application" {
+            namespace = text("/spec/destination/namespace");
+        }
         if object.pointer("/spec/volumeClaimTemplates").is_some() {
             self.kinds.insert(("v1".into(), "PersistentVolumeClaim".into()));
         }
         self.kinds.insert((version, kind));
-        if !namespace.is_empty() && namespace != NAMESPACE {
+        if !namespace.is_empty() && namespace != self.ground.namespace {
             self.namespaces.insert(namespace);
         }
     }
@@ -145,7 +174,7 @@ impl<'a> Play<'a> {
 
     /// The namespace of an Application.
     pub fn place(&self, name: &str) -> &str {
-        self.places.get(name).map_or(NAMESPACE, String::as_str)
+        self.places.get(name).unwrap_or(&self.ground.namespace)
     }
 
     pub fn app_path(&self, name: &str) -> String {
@@ -168,7 +197,7 @@ impl<'a> Play<'a> {
             return;
         }
         // Whoever else removes it meanwhile is welcome.
-        let places = self.places.values().map(String::as_str).chain([NAMESPACE]);
+        let places = self.places.values().chain([&self.ground.namespace]);
         for place in places {
             let all = format!("/apis/argoproj.io/v1alpha1/namespaces/{place}/applications");
             for app in self.ground.find(&all).await.iter().flat_map(|l| l["items"].as_array().cloned().unwrap_or_default()) {
@@ -201,7 +230,7 @@ impl<'a> Play<'a> {
     async fn objects_of(&self, version: &str, kind: &str) -> Vec<Value> {
         let mut places: Vec<String> = self.namespaces.iter().cloned().collect();
         match kind {
-            "Application" => places = vec![NAMESPACE.to_owned()],
+            "Application" | "AppProject" => places = vec![self.ground.namespace.clone()],
             _ if !self.ground.is_namespaced(version, kind).await => places = vec![String::new()],
             _ => {}
         }
@@ -210,7 +239,7 @@ impl<'a> Play<'a> {
             let Some(path) = self.ground.path(version, kind, &place, "").await else { continue };
             let Some(mut found) = self.ground.find(&path).await else { continue };
             let items = found["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
-            let ours = |o: &Value| self.is_ours(o, kind, place.is_empty() || place == NAMESPACE);
+            let ours = |o: &Value| self.is_ours(o, kind, place.is_empty() || place == self.ground.namespace);
             objects.extend(items.into_iter().filter(ours).map(|mut o| {
                 (o["apiVersion"], o["kind"]) = (version.into(), kind.into());
                 o
@@ -251,16 +280,18 @@ impl<'a> Play<'a> {
 
     /// What a step asks to be shown beside that.
     async fn shown(&self, step: &Step) -> Vec<String> {
-        let words = notation::words(&step.text);
+        let (other, text) = step.of();
+        let app = other.map_or_else(|| self.apps[0].clone(), |other| format!("{}-{other}", self.apps[0]));
+        let words = notation::words(text);
         match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["show", "history"] => {
-                let app = self.ground.find(&self.app_path(&self.apps[0])).await.unwrap_or_default();
+                let app = self.ground.find(&self.app_path(&app)).await.unwrap_or_default();
                 let history = app["status"]["history"].as_array().cloned().unwrap_or_default();
                 history.iter().map(|h| self.plain(&format!("history {}: {}", h["id"], transcript::revision_of(h)))).collect()
             }
-            ["show", "events"] => self.events().await,
+            ["show", "events"] => self.events(&app).await,
             ["show", target, fields @ ..] => {
-                let object = match self.target(target).await {
+                let object = match self.target_of(&app, target).await {
                     Some(path) => self.ground.find(&path).await,
                     None => None,
                 };
@@ -271,23 +302,28 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// The Events of the first Application, in the order in which they came.
-    async fn events(&self) -> Vec<String> {
-        let list = self.ground.find(&format!("/api/v1/namespaces/{}/events", self.place(&self.apps[0]))).await.unwrap_or_default();
+    /// The Events of an Application, in the order in which they came.
+    async fn events(&self, app: &str) -> Vec<String> {
+        let list = self.ground.find(&format!("/api/v1/namespaces/{}/events", self.place(app))).await.unwrap_or_default();
         let items = list["items"].as_array().cloned().unwrap_or_default();
-        let ours = items.iter().filter(|e| e["involvedObject"]["name"] == self.apps[0].as_str());
+        let ours = items.iter().filter(|e| e["involvedObject"]["name"] == app);
         let text = |e: &Value, field: &str| e[field].as_str().unwrap_or_default().to_owned();
         ours.map(|e| self.plain(&format!("{} {}: {}", text(e, "type"), text(e, "reason"), text(e, "message")))).collect()
     }
 
     fn project_path(&self) -> String {
-        format!("/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/appprojects/{}", self.apps[0])
+        format!("/apis/argoproj.io/v1alpha1/namespaces/{}/appprojects/{}", self.ground.namespace, self.apps[0])
     }
 
     /// The path of `kind/name` or `kind/namespace/name`; `app` is the Application, `project` the script's own.
     pub async fn target(&self, target: &str) -> Option<String> {
+        self.target_of(&self.apps[0], target).await
+    }
+
+    /// The same in a step about this Application.
+    pub async fn target_of(&self, app: &str, target: &str) -> Option<String> {
         match target {
-            "app" => return Some(self.app_path(&self.apps[0])),
+            "app" => return Some(self.app_path(app)),
             "project" => return Some(self.project_path()),
             _ => {}
         }
@@ -299,7 +335,7 @@ impl<'a> Play<'a> {
             _ => return None,
         };
         let (version, kind) = notation::type_of(kind);
-        let namespace = if kind == "Application" { NAMESPACE } else { namespace };
+        let namespace = if kind == "Application" { &self.ground.namespace } else { namespace };
         self.ground.path(&self.filled(&version), &kind, namespace, name).await
     }
 }

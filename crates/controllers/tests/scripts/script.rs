@@ -23,11 +23,21 @@ pub struct Step {
     pub body: Vec<String>,
     /// Without the `|`.
     pub expected: Vec<String>,
+    /// Where the file lies: what `from` names lies beside it.
+    pub folder: PathBuf,
     /// Everything of the step as it stands in the file but what is expected.
     source: Vec<String>,
 }
 
 impl Step {
+    /// The second Application that it is about (`other: sync`), and what is done.
+    pub fn of(&self) -> (Option<&str>, &str) {
+        match self.text.split_once(": ") {
+            Some((other, text)) if !other.contains(' ') => (Some(other), text),
+            _ => (None, &self.text),
+        }
+    }
+
     /// The body without its common indentation.
     pub fn body_text(&self) -> String {
         let depth = |l: &String| l.len() - l.trim_start().len();
@@ -74,7 +84,8 @@ impl Script {
         } else {
             let mut source = std::mem::take(&mut self.rest);
             source.push(line.to_owned());
-            self.steps.push(Step { text: line.to_owned(), source, ..Step::default() });
+            let folder = self.path.parent().unwrap_or(Path::new("")).to_owned();
+            self.steps.push(Step { text: line.to_owned(), folder, source, ..Step::default() });
         }
         Ok(())
     }
@@ -96,6 +107,11 @@ impl Script {
         std::fs::write(&self.path, self.text()).unwrap_or_else(|e| panic!("{}: {e}", self.path.display()));
     }
 
+    /// The file beside it with another ending.
+    pub fn beside(&self, ending: &str) -> PathBuf {
+        self.path.with_extension(ending)
+    }
+
     /// Whether it does to the controller what others beside it would feel, at a moment of its choice.
     pub fn is_for_embedded_only(&self) -> bool {
         self.steps.iter().any(|s| s.text == "sync panic")
@@ -104,6 +120,16 @@ impl Script {
     /// Whether its repository is away for a while.
     pub fn loses_git(&self) -> bool {
         self.steps.iter().any(|s| s.text == "git away")
+    }
+
+    /// Whether it kills the controller, which all scripts of a real control plane share.
+    pub fn kills(&self) -> bool {
+        self.steps.iter().any(|s| s.text == "restart")
+    }
+
+    /// Whether it makes or changes a project.
+    pub fn changes_projects(&self) -> bool {
+        self.steps.iter().any(|s| s.text.starts_with("project"))
     }
 
     /// Whether it changes what every Application goes by, so that no other may run beside it.

@@ -3,19 +3,20 @@
 //! A step does what a user's program would: a commit, a request to the API server. What the API server refuses is a line of the transcript.
 
 use crate::{
-    ground::NAMESPACE,
     notation::{self, fields, merge, words},
     play::Play,
+    repository::Files,
     script::Step,
 };
 use http::Method;
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
+use std::{path::Path, sync::atomic::Ordering, time::Duration};
+use tiphys_apimachinery::patch::difference::{self, Difference};
 use tiphys_gocompat::{duration, yaml};
 use tokio::time::sleep;
 
 /// What is to be told of a step beside what came of it.
-type Said = Result<Vec<String>, String>;
+pub type Said = Result<Vec<String>, String>;
 
 /// How often it is looked whether a controller took notice of something.
 const LOOKS: u32 = 200;
@@ -23,10 +24,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 impl Play<'_> {
     pub async fn step(&mut self, step: &Step) -> Said {
-        let (app, text) = match step.text.split_once(": ") {
-            Some((other, text)) => (format!("{}-{other}", self.apps[0]), text),
-            None => (self.apps[0].clone(), step.text.as_str()),
-        };
+        let (other, text) = step.of();
+        let app = self.app_of(other);
         if !self.apps.contains(&app) {
             self.apps.push(app.clone());
         }
@@ -34,26 +33,28 @@ impl Play<'_> {
         let (verb, rest) = all.split_first().ok_or("a step has a word")?;
         let body = self.filled(&step.body_text());
         match verb.as_str() {
-            "app" => self.app(&app, rest, &body).await,
-            "project" => self.project(&body).await,
+            "app" => self.app(&step.folder, &app, rest, &body).await,
+            "project" => self.project(&step.folder, rest, &body).await,
             "settings" => self.settings("argocd-cm", &body).await,
             "params" => self.settings("argocd-cmd-params-cm", &body).await,
-            "commit" => self.commit(&body).await,
-            "git" => match rest.first().map(String::as_str) {
-                Some(word @ ("away" | "back")) => {
-                    self.repo.set_away(word == "away");
-                    Ok(Vec::new())
-                }
-                _ => Err("git is away or back".to_owned()),
-            },
+            "commit" => {
+                self.push(&step.folder, rest, &body)?;
+                self.refresh_all().await
+            }
+            "push" => self.push(&step.folder, rest, &body),
+            "restart" => {
+                self.ground.restart();
+                Ok(Vec::new())
+            }
+            "git" => self.git(rest).await,
             "refresh" => self.refresh(&app, rest.first().map_or("normal", String::as_str)).await,
             "sync" => self.sync(&app, rest, &body).await,
             "rollback" => self.rollback(&app, rest).await,
             "terminate" => self.patch_app(&app, &json!({"status": {"operationState": {"phase": "Terminating"}}})).await,
             "approve" => self.approve(&app).await,
-            "create" => self.create(rest).await,
-            "edit" => self.edit(rest).await,
-            "delete" => self.delete(rest).await,
+            "create" => self.create(&step.folder, rest, &body).await,
+            "edit" => self.edit(&app, rest, &body).await,
+            "delete" => self.delete(&app, rest).await,
             "pass" => self.pass(rest).await,
             "look" => {
                 rest.iter().for_each(|kind| self.note_kind(notation::type_of(kind)));
@@ -76,13 +77,21 @@ impl Play<'_> {
         self.request(Method::PATCH, &self.app_path(app), Some(patch)).await
     }
 
-    async fn get_app(&self, app: &str) -> Result<Value, String> {
+    pub async fn get_app(&self, app: &str) -> Result<Value, String> {
         self.ground.find(&self.app_path(app)).await.ok_or_else(|| format!("there is no Application {app}"))
     }
 
     /// Creates the Application, or changes its specification.
-    async fn app(&mut self, app: &str, words: &[String], body: &str) -> Said {
+    async fn app(&mut self, folder: &Path, app: &str, words: &[String], body: &str) -> Said {
+        let (words, given) = self.given(folder, words)?;
+        let given = given.as_ref().and_then(|files| files.first()).map(|(_, text)| yaml_of(text)).transpose()?;
         let mut patch = json!({});
+        // Its name and namespace are the script's own.
+        for field in ["annotations", "labels", "finalizers"] {
+            if let Some(value) = given.as_ref().and_then(|given| given["metadata"].get(field)) {
+                patch["metadata"][field] = value.clone();
+            }
+        }
         let (places, words): (Vec<&String>, Vec<&String>) = words.iter().partition(|w| w.starts_with("in="));
         self.places.extend(places.iter().map(|word| (app.to_owned(), word[3..].to_owned())));
         let (finalizers, words): (Vec<&String>, Vec<&String>) = words.into_iter().partition(|w| w.starts_with("finalizer"));
@@ -91,7 +100,11 @@ impl Play<'_> {
             let kind = word.split_once('=').map(|(_, kind)| format!("/{kind}")).unwrap_or_default();
             patch["metadata"]["finalizers"] = json!([format!("resources-finalizer.argocd.argoproj.io{kind}")]);
         }
-        let spec = yaml_of(body)?;
+        let mut spec = given.as_ref().map_or(Value::Null, |given| given["spec"].clone());
+        match yaml_of(body)? {
+            Value::Null => {}
+            over => merge(&mut spec, over),
+        }
         if let Some(namespace) = spec.pointer("/destination/namespace").and_then(Value::as_str) {
             self.note_namespace(namespace);
         }
@@ -109,6 +122,9 @@ impl Play<'_> {
                 "syncPolicy": {"retry": {"limit": 0}}
             }
         });
+        if given.is_some() {
+            object["spec"] = Value::Null;
+        }
         merge(&mut object, patch);
         let path = self.app_path(app);
         let all = path.rsplit_once('/').map_or("", |(all, _)| all);
@@ -116,9 +132,15 @@ impl Play<'_> {
     }
 
     /// Creates the project `$APP`, or changes it.
-    async fn project(&self, body: &str) -> Said {
-        let all = format!("/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/appprojects");
-        let (name, spec) = (&self.apps[0], yaml_of(body)?);
+    async fn project(&self, folder: &Path, words: &[String], body: &str) -> Said {
+        let all = format!("/apis/argoproj.io/v1alpha1/namespaces/{}/appprojects", self.ground.namespace);
+        let (_, given) = self.given(folder, words)?;
+        let mut spec = match given.as_ref().and_then(|files| files.first()) {
+            Some((_, text)) => yaml_of(text)?["spec"].clone(),
+            None => json!({}),
+        };
+        merge(&mut spec, yaml_of(body).map(|over| if over.is_null() { json!({}) } else { over })?);
+        let name = &self.apps[0];
         if self.ground.find(&format!("{all}/{name}")).await.is_some() {
             return self.request(Method::PATCH, &format!("{all}/{name}"), Some(&json!({"spec": spec}))).await;
         }
@@ -130,16 +152,20 @@ impl Play<'_> {
 
     /// Changes a ConfigMap of settings.
     async fn settings(&self, name: &str, body: &str) -> Said {
-        let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/{name}");
+        let path = format!("/api/v1/namespaces/{}/configmaps/{name}", self.ground.namespace);
         self.request(Method::PATCH, &path, Some(&json!({"data": yaml_of(body)?}))).await
     }
 
-    /// The whole content of the next revision: one object a line, or between two lines `---` as it stands; `/folder` begins another folder.
-    async fn commit(&mut self, body: &str) -> Said {
-        let mut files: BTreeMap<String, String> = BTreeMap::new();
-        let (mut folder, mut raw) = ("app".to_owned(), None::<(Option<String>, String)>);
+    /// The whole content of the next revision: one object a line, or between two lines `---` as it stands; `from PATH` takes files from beside
+    /// the script; `/folder` begins another folder. Words of the step itself are its first line.
+    fn push(&mut self, beside: &Path, first: &[String], body: &str) -> Said {
+        let mut files = Files::new();
+        let (mut folder, mut raw) = ("app/".to_owned(), None::<(Option<String>, String)>);
+        if !first.is_empty() {
+            self.add_given(beside, first, &folder, &mut files)?;
+        }
         for line in body.lines().chain(["---end"]) {
-            let name = format!("{folder}/{:02}", files.len());
+            let name = format!("{folder}{:02}", files.len());
             match (&mut raw, line) {
                 (Some(_), "---" | "---end") => {
                     let (named, text) = raw.take().unwrap_or_default();
@@ -153,7 +179,10 @@ impl Play<'_> {
                 (None, "---") => raw = Some((None, String::new())),
                 (None, line) if line.starts_with("--- ") => raw = Some((Some(line[4..].to_owned()), String::new())),
                 (None, "---end") => {}
-                (None, line) if line.starts_with('/') => line[1..].clone_into(&mut folder),
+                (None, line) if line.starts_with('/') => {
+                    folder = if &line[1..] == "." { String::new() } else { format!("{}/", &line[1..]) };
+                }
+                (None, line) if line.starts_with("from ") => self.add_given(beside, &words(line), &folder, &mut files)?,
                 (None, line) => {
                     let object: Value =
                         serde_json::from_str(&self.filled(&notation::object(line)?.to_string())).map_err(|e| e.to_string())?;
@@ -167,15 +196,20 @@ impl Play<'_> {
         let write: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         let gone: Vec<String> = self.repo.files().into_iter().filter(|f| !files.contains_key(f)).collect();
         self.commits.push(self.repo.commit(&write, &gone.iter().map(String::as_str).collect::<Vec<_>>()));
-        for app in self.apps.clone() {
-            if self.get_app(&app).await.is_ok() {
-                self.refresh(&app, "normal").await?;
+        Ok(Vec::new())
+    }
+
+    /// As a webhook does after a push.
+    pub async fn refresh_all(&self) -> Said {
+        for app in &self.apps {
+            if self.get_app(app).await.is_ok() {
+                self.refresh(app, "normal").await?;
             }
         }
         Ok(Vec::new())
     }
 
-    async fn refresh(&self, app: &str, how: &str) -> Said {
+    pub async fn refresh(&self, app: &str, how: &str) -> Said {
         // As Argo CD's server asks.
         let when = jiff::Timestamp::now().to_string();
         let asking = json!({"argocd.argoproj.io/refresh": how, "argocd.argoproj.io/refresh-timestamp": when});
@@ -199,9 +233,20 @@ impl Play<'_> {
     /// Starts an operation, as the API's own call does.
     async fn operate(&self, app: &str, operation: &Value) -> Said {
         let started = |app: &Value| app.pointer("/status/operationState/startedAt").cloned();
-        let before = started(&self.get_app(app).await?);
+        let stored = self.get_app(app).await?;
+        let before = started(&stored);
         // Two operations of one Application never start in one second.
-        let said = self.patch_app(app, &json!({"operation": operation, "status": {"operationState": null}})).await?;
+        let mut after = stored.clone();
+        after["operation"] = operation.clone();
+        if let Some(status) = after.get_mut("status").and_then(Value::as_object_mut) {
+            status.remove("operationState");
+        }
+        let patch = match difference::between(&stored, &after, || Ok(stored.clone())).map_err(|e| e.to_string())? {
+            // Whatever is there meanwhile.
+            Difference::Merge(_) => json!({"operation": operation, "status": {"operationState": null}}),
+            Difference::Operations(operations) => operations.into(),
+        };
+        let said = self.patch_app(app, &patch).await?;
         self.noticed(app, |now| started(now).is_some() && started(now) != before).await;
         Ok(said)
     }
@@ -228,7 +273,7 @@ impl Play<'_> {
         self.operate(app, &operation).await
     }
 
-    fn commit_named(&self, number: &str) -> Result<String, String> {
+    pub fn commit_named(&self, number: &str) -> Result<String, String> {
         let at = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
         at.and_then(|at| self.commits.get(at)).cloned().ok_or_else(|| format!("there is no commit {number}"))
     }
@@ -249,32 +294,54 @@ impl Play<'_> {
         self.patch_app(app, &json!({"metadata": {"annotations": {"argocd.argoproj.io/deletion-approved": time}}})).await
     }
 
-    /// Creates an object by hand.
-    async fn create(&mut self, words: &[String]) -> Said {
+    /// Creates objects by hand: one of words, those of the body, or those of files.
+    async fn create(&mut self, folder: &Path, words: &[String], body: &str) -> Said {
+        let (words, given) = self.given(folder, words)?;
         let (by, words): (Vec<&String>, Vec<&String>) = words.iter().partition(|w| w.starts_with("by="));
         let manager = by.first().map_or("kubectl-create", |w| &w[3..]);
+        let texts: Vec<String> = given.into_iter().flatten().map(|(_, text)| text).chain([body.to_owned()]).collect();
+        let mut said = Vec::new();
+        for text in &texts {
+            for object in objects_of(text)? {
+                said.extend(self.create_one(manager, &object).await?);
+            }
+        }
+        if words.is_empty() {
+            return Ok(said);
+        }
         let line: Vec<String> = words.iter().map(|w| if w.contains(' ') { format!("'{w}'") } else { (*w).clone() }).collect();
         let object: Value =
             serde_json::from_str(&self.filled(&notation::object(&line.join(" "))?.to_string())).map_err(|e| e.to_string())?;
-        self.note(&object);
+        said.extend(self.create_one(manager, &object).await?);
+        Ok(said)
+    }
+
+    async fn create_one(&mut self, manager: &str, object: &Value) -> Said {
+        self.note(object);
         let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or(self.namespace());
         let (version, kind) = (object["apiVersion"].as_str().unwrap_or(""), object["kind"].as_str().unwrap_or(""));
         let path = self.ground.path(version, kind, namespace, "").await.ok_or("there is no such kind")?;
-        self.request(Method::POST, &format!("{path}?fieldManager={manager}"), Some(&object)).await
+        self.request(Method::POST, &format!("{path}?fieldManager={manager}"), Some(object)).await
     }
 
-    /// Changes fields of an object by hand.
-    async fn edit(&self, words: &[String]) -> Said {
+    /// Changes fields of an object by hand: those of words, and those of the body.
+    async fn edit(&self, app: &str, words: &[String], body: &str) -> Said {
+        let (by, words): (Vec<&String>, Vec<&String>) = words.iter().partition(|w| w.starts_with("by="));
+        let manager = by.first().map_or("kubectl-edit", |w| &w[3..]);
         let (target, words) = words.split_first().ok_or("what is to be edited?")?;
         let (_, kind) = notation::type_of(target.split('/').next().unwrap_or_default());
-        let patch = fields(&kind, words)?;
-        let path = self.target(target).await.ok_or("there is no such kind")?;
-        self.request(Method::PATCH, &format!("{path}?fieldManager=kubectl-edit"), Some(&patch)).await
+        let mut patch = fields(&kind, &words.iter().map(|w| (*w).clone()).collect::<Vec<_>>())?;
+        match yaml_of(body)? {
+            Value::Null => {}
+            over => merge(&mut patch, over),
+        }
+        let path = self.target_of(app, target).await.ok_or("there is no such kind")?;
+        self.request(Method::PATCH, &format!("{path}?fieldManager={manager}"), Some(&patch)).await
     }
 
-    async fn delete(&self, words: &[String]) -> Said {
+    async fn delete(&self, app: &str, words: &[String]) -> Said {
         let (target, words) = words.split_first().ok_or("what is to be deleted?")?;
-        let path = self.target(target).await.ok_or("there is no such kind")?;
+        let path = self.target_of(app, target).await.ok_or("there is no such kind")?;
         let policy = words.first().map(|w| json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": w}));
         self.request(Method::DELETE, &path, policy.as_ref()).await
     }
@@ -294,6 +361,16 @@ fn selected(text: &str) -> Value {
 }
 
 /// The first document; null of an empty text.
-fn yaml_of(text: &str) -> Result<Value, String> {
+pub fn yaml_of(text: &str) -> Result<Value, String> {
     yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins).map_err(|e| e.to_string())
+}
+
+/// The objects of all documents of a text, and of its lists.
+pub fn objects_of(text: &str) -> Result<Vec<Value>, String> {
+    let documents = yaml::parse_documents(text, &yaml::Limits::default()).map_err(|e| e.to_string())?;
+    let items = |value: Value| match value.get("items").and_then(Value::as_array) {
+        Some(items) if value["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => items.clone(),
+        _ => vec![value],
+    };
+    Ok(documents.into_iter().flat_map(|d| items(d.value)).filter(|o| o["kind"].is_string() && o["apiVersion"].is_string()).collect())
 }

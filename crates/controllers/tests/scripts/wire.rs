@@ -26,7 +26,7 @@ use tiphys_embedded_kube::EmbeddedKube;
 use tiphys_testkit::Rng;
 use tokio::{
     sync::{Notify, mpsc},
-    time::sleep_until,
+    time::{Instant, sleep_until},
 };
 use tower::{BoxError, ServiceExt};
 
@@ -53,6 +53,8 @@ pub enum Fate {
 pub struct Plan {
     /// At which writes, counted over all processes, the process dies.
     pub deaths: Vec<(usize, Moment)>,
+    /// The write that is refused because somebody else has written meanwhile.
+    pub conflict: Option<usize>,
     /// Which event meets which fate.
     pub event: Option<(usize, Fate)>,
     /// Watches are so many events behind.
@@ -60,7 +62,7 @@ pub struct Plan {
     /// A process that was started again first sees lists as the one before it saw them.
     pub old_lists: bool,
     pub errors: Option<Errors>,
-    /// Requests that are always refused: a part of `METHOD path`, and the answer.
+    /// Requests that are always refused: a part of `METHOD path` (with `$`: its end), and the answer.
     pub refusals: Vec<(String, u16, String)>,
     /// Writes of more bytes are refused as too large.
     pub largest: Option<usize>,
@@ -78,6 +80,9 @@ pub struct Errors {
 pub struct Write {
     pub what: String,
     pub code: u16,
+    pub at: Instant,
+    /// The API server was only asked what would come of it.
+    pub is_dry_run: bool,
 }
 
 #[derive(Default)]
@@ -167,6 +172,12 @@ impl Wire {
         })
     }
 
+    /// Lets the process die where it stands.
+    pub fn kill(&self) {
+        self.process.fetch_add(1, Ordering::Relaxed);
+        self.died.notify_one();
+    }
+
     /// Returns when a process has died.
     pub async fn died(&self) {
         self.died.notified().await;
@@ -208,6 +219,7 @@ impl Line {
         if let Some(old) = list.as_ref().and_then(|list| self.old_list(list)) {
             return whole(StatusCode::OK, old);
         }
+        let is_dry_run = query.contains("dryRun=");
         let size = request.body().size_hint().lower();
         let harm = self.harm(&method, &path, watches, size);
         match &harm {
@@ -215,7 +227,7 @@ impl Line {
             Harm::Refused(code, message, wait) => {
                 let answer = refusal(*code, message, *wait);
                 if method != Method::GET {
-                    self.note(&format!("{method} {path}"), answer.status(), &[]);
+                    self.note(&format!("{method} {path}"), is_dry_run, answer.status(), &[]);
                 }
                 return answer;
             }
@@ -230,7 +242,7 @@ impl Line {
         }
         let bytes = body.map_err(Into::into).boxed_unsync().collect().await.map(|b| b.to_bytes()).unwrap_or_default();
         if method != Method::GET {
-            self.note(&format!("{method} {path}"), parts.status, &bytes);
+            self.note(&format!("{method} {path}"), is_dry_run, parts.status, &bytes);
         }
         if let Some(list) = list.filter(|_| self.process == 1 && parts.status.is_success()) {
             self.wire.state().lists.entry(list).or_insert_with(|| bytes.clone());
@@ -251,8 +263,7 @@ impl Line {
     }
 
     async fn die(&self) -> Answer {
-        self.wire.process.fetch_add(1, Ordering::Relaxed);
-        self.wire.died.notify_one();
+        self.wire.kill();
         std::future::pending().await
     }
 
@@ -272,14 +283,18 @@ impl Line {
         let mut state = self.wire.state();
         let write = (method != Method::GET).then_some(state.writes.len());
         let what = format!("{method} {path}");
-        if let Some((_, code, message)) = state.plan.refusals.iter().find(|(part, ..)| what.contains(part)).cloned() {
+        let is_meant = |part: &str| part.strip_suffix('$').map_or_else(|| what.contains(part), |end| what.ends_with(end));
+        if let Some((_, code, message)) = state.plan.refusals.iter().find(|(part, ..)| is_meant(part)).cloned() {
             return Harm::Refused(code, message, false);
         }
         if state.plan.largest.is_some_and(|largest| size > largest as u64) {
             return Harm::Refused(413, "Request entity too large: limit is 3145728".into(), false);
         }
-        let Plan { deaths, errors, .. } = &mut state.plan;
-        let harm = if let Some(at) = write.and_then(|number| deaths.iter().position(|(at, _)| *at == number)) {
+        let Plan { deaths, errors, conflict, .. } = &mut state.plan;
+        let harm = if write.is_some() && *conflict == write {
+            *conflict = None;
+            ("409", Harm::Refused(409, "the object has been modified".into(), false))
+        } else if let Some(at) = write.and_then(|number| deaths.iter().position(|(at, _)| *at == number)) {
             ("death", Harm::Death(deaths.swap_remove(at).1))
         } else {
             let drawn = errors.as_mut().and_then(|errors| (errors.rng.below(100) < errors.percent).then(|| errors.draw(watches)));
@@ -288,15 +303,15 @@ impl Line {
         };
         *state.harm.entry(harm.0).or_default() += 1;
         if matches!(harm.1, Harm::Death(Moment::Before)) {
-            state.writes.push(Write { what, code: 0 });
+            state.writes.push(Write { what, code: 0, at: Instant::now(), is_dry_run: false });
         }
         harm.1
     }
 
-    fn note(&self, what: &str, status: StatusCode, body: &[u8]) {
+    fn note(&self, what: &str, is_dry_run: bool, status: StatusCode, body: &[u8]) {
         let mut state = self.wire.state();
-        state.writes.push(Write { what: what.to_owned(), code: status.as_u16() });
-        if !status.is_success() {
+        state.writes.push(Write { what: what.to_owned(), code: status.as_u16(), at: Instant::now(), is_dry_run });
+        if is_dry_run || !status.is_success() {
             return;
         }
         let Ok(object) = serde_json::from_slice::<Value>(body) else { return };

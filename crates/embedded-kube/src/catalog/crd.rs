@@ -6,8 +6,9 @@ use super::{Resource, Subresource};
 use crate::cel::rules::Compiled;
 use crate::structural::Node;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::schema::{self, Schema};
 
@@ -22,6 +23,8 @@ pub struct Custom {
     pub rules: Option<Compiled>,
     /// `openAPIV3Schema` as written.
     pub raw: Value,
+    /// Its SHA-256, when somebody has asked.
+    pub digest: OnceLock<[u8; 32]>,
     pub columns: Vec<Column>,
     pub scale: Option<ScalePaths>,
     /// JSON paths that field selectors may use.
@@ -62,6 +65,13 @@ pub struct ScalePaths {
     pub spec: String,
     pub status: String,
     pub selector: Option<String>,
+}
+
+impl Custom {
+    /// The same for the same schema. Large ones are not written out again for everybody who asks what has changed.
+    pub fn digest(&self) -> &[u8; 32] {
+        self.digest.get_or_init(|| Sha256::digest(self.raw.to_string()).into())
+    }
 }
 
 fn words(value: Option<&Value>) -> Vec<String> {
@@ -199,6 +209,7 @@ fn custom(version: &Value, deprecation: Option<String>, conversion: Option<Arc<C
         changed: false,
         terminating: false,
         raw,
+        digest: OnceLock::new(),
         columns: columns.unwrap_or_default(),
         scale,
         selectable_fields: selectable.unwrap_or_default(),

@@ -3,7 +3,7 @@
 use super::tree::{Known, Tree};
 use crate::catalog::Resource;
 use crate::gotypes::{self, Struct};
-use crate::registry::{TYPE_META, meta};
+use crate::registry::{MAX_DEPTH, TYPE_META, meta};
 use crate::status::Status;
 use axum::body::Body;
 use bytes::Bytes;
@@ -13,11 +13,11 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
 use tiphys_apimachinery::Object;
+use tiphys_apimachinery::object::is_deeper_than;
 use tiphys_gocompat::{json, yaml};
 
 /// As kube-apiserver's limit.
 const MAX_BODY: usize = 3 * 1024 * 1024;
-const MAX_DEPTH: usize = 200;
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// The whole body, up to the limit.
@@ -71,8 +71,9 @@ pub fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<(Value, Vec<String>), 
         "" | "application/json" => parse_json(bytes),
         "application/yaml" => yaml(bytes).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}"))),
         "application/vnd.kubernetes.protobuf" => {
-            let value = gotypes::decode(bytes).map_err(|e| Status::bad_request(format!("cannot read the protobuf body: {e}")))?;
-            Ok((value, Vec::new()))
+            let refused = |why: String| Status::bad_request(format!("cannot read the protobuf body: {why}"));
+            let value = gotypes::decode(bytes).map_err(|e| refused(e.to_string()))?;
+            Ok((within_depth(value).map_err(refused)?, Vec::new()))
         }
         _ => Err(Status::unsupported_media_type(ACCEPTED)),
     }
@@ -111,12 +112,17 @@ fn decode_json(bytes: &[u8], known: Known) -> Result<(Value, Vec<String>), Strin
     let seed = Tree { path: String::new(), known, findings: &mut findings };
     let value = seed.deserialize(&mut reader).and_then(|v| reader.end().map(|()| v));
     match value {
-        Ok(value) => Ok((value, findings)),
+        Ok(value) => Ok((within_depth(value)?, findings)),
         // What Go would take is nested deeper than is worth the memory, or has a number that nothing can hold.
-        Err(error) => Err(gotypes::syntax_error(bytes).unwrap_or_else(|| {
-            if error.to_string().starts_with("recursion limit") { "exceeded max depth".to_owned() } else { error.to_string() }
-        })),
+        Err(error) => Err(gotypes::syntax_error(bytes)
+            .unwrap_or_else(|| if error.to_string().starts_with("recursion limit") { TOO_DEEP.to_owned() } else { error.to_string() })),
     }
+}
+
+const TOO_DEEP: &str = "exceeded max depth";
+
+fn within_depth(value: Value) -> Result<Value, String> {
+    if is_deeper_than(&value, MAX_DEPTH) { Err(TOO_DEEP.to_owned()) } else { Ok(value) }
 }
 
 /// Every `\u` escape of a surrogate that is not one of a pair.

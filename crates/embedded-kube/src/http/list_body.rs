@@ -90,6 +90,8 @@ pub struct ListBody {
     /// What comes before the first object, until it has been sent.
     head: Option<String>,
     items: std::vec::IntoIter<Item>,
+    /// Whether an object has been written, so that the next one needs a comma. The first object need not be in the first piece.
+    begun: bool,
     /// How many bytes are still to come.
     left: u64,
 }
@@ -98,19 +100,17 @@ impl ListBody {
     pub fn new(head: String, items: Vec<Item>) -> Self {
         let commas = items.len().saturating_sub(1);
         let left = head.len() + items.iter().map(Item::len).sum::<usize>() + commas + END.len();
-        Self { head: Some(head), items: items.into_iter(), left: left as u64 }
+        Self { head: Some(head), items: items.into_iter(), begun: false, left: left as u64 }
     }
 
     /// The next piece; empty when all has been sent.
     fn piece(&mut self) -> Bytes {
         let mut out = BytesMut::with_capacity(PIECE.min(usize::try_from(self.left).unwrap_or(PIECE)));
-        let head = self.head.take();
-        let mut first = head.is_some();
-        out.put_slice(head.unwrap_or_default().as_bytes());
+        out.put_slice(self.head.take().unwrap_or_default().as_bytes());
         while let Some(item) = self.items.as_slice().first()
             && (out.is_empty() || out.len() + item.len() + 1 + END.len() <= PIECE)
         {
-            if !std::mem::take(&mut first) {
+            if std::mem::replace(&mut self.begun, true) {
                 out.put_u8(b',');
             }
             item.write(&mut out);
@@ -175,12 +175,50 @@ mod tests {
         assert_eq!(whole("[", &[], true), "[]}\n");
     }
 
+    fn object(size: usize) -> String {
+        let text = |name: &str| format!(r#"{{"apiVersion":"v1","kind":"A","metadata":{{"name":"{name}"}}}}"#);
+        text(&"n".repeat(size.saturating_sub(text("").len())))
+    }
+
+    /// The whole list, with what it says at the front and between the objects.
+    fn check(head: &str, sizes: &[usize], typed: bool) {
+        let texts: Vec<String> = sizes.iter().map(|size| object(*size)).collect();
+        let all = whole(head, &texts.iter().map(String::as_str).collect::<Vec<_>>(), typed);
+        let wanted: Vec<String> =
+            texts.iter().map(|text| if typed { text.replace(r#""apiVersion":"v1","kind":"A","#, "") } else { text.clone() }).collect();
+        assert!(all == format!("{head}{}]}}\n", wanted.join(",")), "objects of {sizes:?} bytes after {} bytes", head.len());
+        serde_json::from_str::<serde_json::Value>(&all).unwrap_or_else(|e| panic!("objects of {sizes:?} bytes: {e}"));
+    }
+
+    const HEAD: &str = r#"{"items":["#;
+
     #[test]
     fn a_long_list_comes_in_pieces() {
-        let item = format!(r#"{{"apiVersion":"v1","kind":"A","metadata":{{"name":"{}"}}}}"#, "n".repeat(1000));
-        let items = vec![item.as_str(); 200];
-        let all = whole("{\"items\":[", &items, true);
-        let list: serde_json::Value = serde_json::from_str(&all).expect("JSON");
-        assert_eq!(list["items"].as_array().map(Vec::len), Some(200));
+        check(HEAD, &[1000; 200], false);
+    }
+
+    #[test]
+    fn an_object_of_any_size_may_stand_anywhere() {
+        let small = 100;
+        // Every size at which the first, a later or the last object just fits into a piece, or just does not.
+        for large in (PIECE - 250..PIECE + 50).chain([2 * PIECE, 5 * PIECE + 1]) {
+            check(HEAD, &[large], false);
+            check(HEAD, &[large, small], false);
+        }
+        for large in (PIECE - 20..PIECE + 5).chain([3 * PIECE]) {
+            check(HEAD, &[small, large, small], true);
+            check(HEAD, &[small, small, large], false);
+            check(HEAD, &[large, large, large], false);
+        }
+        check(&format!(r#"{{"metadata":{{"continue":"{}"}},"items":["#, "c".repeat(PIECE)), &[small, small], false);
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn lists_of_any_sizes_are_json(sizes in proptest::collection::vec(proptest::prop_oneof![60_usize..500, PIECE - 300..PIECE + 20, 60..3 * PIECE], 0..8), typed in proptest::bool::ANY) {
+            check(HEAD, &sizes, typed);
+        }
     }
 }

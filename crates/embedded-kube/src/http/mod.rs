@@ -175,9 +175,16 @@ async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Res
             let found = discovery::resources(shared, &group, &version)?;
             negotiate::check_document(&parts.headers).map(|()| found)
         }
-        Route::OpenApiV2 => openapi::v2(shared, &parts.headers),
-        Route::OpenApiV3 => Ok(openapi::v3_index(shared)),
-        Route::OpenApiV3Group(path) => openapi::v3_group(shared, &path, &parts.headers).or_else(|status| special::nothing(&status)),
+        Route::OpenApiV2 | Route::OpenApiV3 | Route::OpenApiV3Group(_) => {
+            // Documents are made anew after each change of a definition, which takes a while: beside what others ask.
+            let (shared, headers) = (shared.clone(), parts.headers.clone());
+            let make = move || match route {
+                Route::OpenApiV3 => Ok(openapi::v3_index(&shared)),
+                Route::OpenApiV3Group(path) => openapi::v3_group(&shared, &path, &headers).or_else(|status| special::nothing(&status)),
+                _ => openapi::v2(&shared, &headers),
+            };
+            tokio::task::spawn_blocking(make).await.map_err(Status::internal)?
+        }
         Route::OpenId => Ok(json_response(&special::open_id())),
         Route::KeySet => Ok(special::key_set(&shared.auth.signer.key_set())),
         Route::Resource(_) | Route::Incomplete | Route::Unknown => Err(Status::no_such_path()),

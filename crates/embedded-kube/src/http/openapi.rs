@@ -48,7 +48,8 @@ fn hash_of(catalog: &Catalog, group: &str, version: &str) -> String {
     for resource in catalog.order.iter().filter(|r| r.group == group && r.version == version) {
         hash.update(format!("{}/{}/{};", resource.resource, resource.kind, resource.namespaced));
         if let Some(custom) = &resource.custom {
-            hash.update(format!("{}{:?}{}", resource.list_kind, custom.selectable_fields, custom.raw));
+            hash.update(format!("{}{:?}", resource.list_kind, custom.selectable_fields));
+            hash.update(custom.digest());
         }
     }
     hash.finalize().iter().map(|b| format!("{b:02X}")).collect()

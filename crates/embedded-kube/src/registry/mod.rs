@@ -33,13 +33,17 @@ use commit::Committer;
 use jiff::Timestamp;
 use state::State;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tiphys_apimachinery::{Gvk, Gvr, Object};
 use tokio::sync::mpsc;
 
 /// After a restart revisions continue this far above the last durable one, so that no revision a client saw of a write that was
 /// lost (never acknowledged) is given out a second time.
 const REVISION_GAP: u64 = 1_000;
+
+/// Most levels of maps and lists in an object that a client sends or makes with a patch. Its field managers repeat them some levels further
+/// down, and in a list it is inside of two more: JSON of more than 127 levels is what many clients cannot read.
+pub const MAX_DEPTH: usize = 100;
 
 /// Tells the time for timestamps.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -53,6 +57,8 @@ pub struct Registry {
 struct Inner {
     state: RwLock<State>,
     catalog: RwLock<Arc<Catalog>>,
+    /// Held while the next catalog is made.
+    reloading: Mutex<()>,
     committer: Committer,
     allocations: crate::strategy::service::Allocations,
     role_changes: AtomicU64,
@@ -81,6 +87,7 @@ impl Registry {
         let inner = Inner {
             state,
             catalog,
+            reloading: Mutex::new(()),
             committer,
             allocations,
             role_changes: AtomicU64::new(0),
@@ -238,9 +245,11 @@ impl Registry {
         let Ok(resource) = self.resource(&resource.gvr()) else { return };
         let group = object.str_at("/spec/group").to_owned();
         let others = || -> Vec<String> {
-            let all = self.read().list(crate::catalog::CRD_TABLE, None);
-            let waiting = all.iter().map(|s| s.object()).filter(|o| o.str_at("/spec/group") == group && o.name() != object.name());
-            waiting.map(|o| o.name().to_owned()).collect()
+            let (all, catalog) = (self.read().list(crate::catalog::CRD_TABLE, None), self.catalog());
+            // A definition is named after its resource and its group.
+            let same_group = |name: &str| name.strip_suffix(&group).is_some_and(|rest| rest.ends_with('.'));
+            let waiting = all.iter().filter(|s| same_group(&s.meta.name) && s.meta.name != object.name() && catalog.waits(s));
+            waiting.map(|s| s.meta.name.clone()).collect()
         };
         let own = (!removed).then(|| object.name().to_owned());
         for name in own.into_iter().chain(others()) {
@@ -271,14 +280,15 @@ impl Registry {
 
     /// Serves what the CustomResourceDefinitions say now.
     fn reload_catalog(&self) {
-        // The slot is held while the definitions are read, so that two reloads cannot finish in the wrong order.
-        let mut slot = self.inner.catalog.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // Two reloads must not finish in the wrong order. Readers are not kept waiting: they have the catalog of before meanwhile.
+        let _one = self.inner.reloading.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let before = self.catalog();
         let definitions = self.read().list(crate::catalog::CRD_TABLE, None);
-        let next = Arc::new(Catalog::with_definitions(&definitions));
-        let gone: Vec<String> = slot.order.iter().filter(|r| next.stored_in(&r.table).is_none()).map(|r| r.table.clone()).collect();
-        let changed: Vec<String> = next.order.iter().filter(|r| convert::is_older(r)).map(|r| r.table.clone()).collect();
-        *slot = next;
-        drop(slot);
+        let next = Arc::new(before.followed_by(&definitions));
+        let gone: Vec<String> = before.order.iter().filter(|r| next.stored_in(&r.table).is_none()).map(|r| r.table.clone()).collect();
+        let changed = next.order.iter().filter(|r| convert::is_older(r) && !before.serves(r));
+        let changed: Vec<String> = changed.map(|r| r.table.clone()).collect();
+        *self.inner.catalog.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = next;
         let mut state = self.lock();
         gone.iter().for_each(|table| state.drop_watchers(table));
         changed.iter().for_each(|table| state.lay_bare(table));

@@ -1,5 +1,6 @@
 //! What a patch makes of an object, and how the real server refuses one. Main functions: [`patched`], [`unreadable`].
 
+use super::MAX_DEPTH;
 use super::meta::{group_version, is_version};
 use super::options::{Patch, Spelling, WriteOptions};
 use crate::catalog::Resource;
@@ -8,6 +9,7 @@ use crate::status::{Cause, Status};
 use crate::strategy::{Unreadable, judge};
 use crate::structural::gofmt;
 use serde_json::Value;
+use tiphys_apimachinery::object::is_deeper_than;
 use tiphys_apimachinery::patch::{self, PatchError};
 use tiphys_apimachinery::schema::{self, TypeRef};
 use tiphys_apimachinery::{Gvk, Object};
@@ -296,6 +298,9 @@ fn patched_as(ty: Option<TypeRef<'static>>, old: &Object, how: &Patch) -> Result
         Patch::Apply(_) => Ok(document),
     };
     let value = result.map_err(|e| patch_refused(&e))?;
+    if is_deeper_than(&value, MAX_DEPTH) {
+        return Err(Status::bad_request(format!("exceeded max depth: the object would have more than {MAX_DEPTH} levels")));
+    }
     match value {
         Value::Object(map) => Ok(Object(map)),
         list => Err(not_an_object(gofmt::json(&list))),

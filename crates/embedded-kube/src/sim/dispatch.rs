@@ -252,12 +252,15 @@ impl<S: SimStore> Engine<S> {
 
     fn plan_claim(&self, claim: &Object) -> Plan {
         let volumes: Vec<Arc<Object>> = self.cache.of_kind(Kind::PersistentVolume).cloned().collect();
-        let class = self.cache.find(Kind::StorageClass, "", claim.str_at("/spec/storageClassName"));
+        let name = claim.str_at("/spec/storageClassName");
+        let defined = self.cache.find(Kind::StorageClass, "", name).cloned();
+        let any = defined.is_none() && self.options.any_storage_class && !name.is_empty();
+        let class = defined.or_else(|| any.then(|| Arc::new(storage::class_named(name))));
         let default_class = self.cache.of_kind(Kind::StorageClass).find(|c| storage::is_default(c));
         let mut pods = self.cache.in_namespace(Kind::Pod, claim.namespace());
         let has_consumer = pods.any(|p| claim_names(p).any(|name| name == claim.name()));
         let world =
-            storage::ClaimWorld { volumes: &volumes, class: class.map(|c| &**c), default_class: default_class.map(|c| &**c), has_consumer };
+            storage::ClaimWorld { volumes: &volumes, class: class.as_deref(), default_class: default_class.map(|c| &**c), has_consumer };
         storage::reconcile_claim(claim, &world)
     }
 

@@ -55,6 +55,8 @@ pub struct SimOptions {
     pub events: usize,
     /// What `kube-root-ca.crt` holds in each namespace, PEM.
     pub ca_certificate: String,
+    /// Whether claims get volumes of storage classes that nobody defined, as on a cluster that has whatever they ask for.
+    pub any_storage_class: bool,
 }
 
 impl Default for SimOptions {
@@ -67,6 +69,7 @@ impl Default for SimOptions {
             heartbeat: Duration::from_secs(300),
             events: 2_000,
             ca_certificate: String::new(),
+            any_storage_class: false,
         }
     }
 }

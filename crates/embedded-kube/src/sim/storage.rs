@@ -24,8 +24,14 @@ const PROVISIONER: &str = "sim.tiphys.dev/volumes";
 
 /// The class of the cluster, to be created.
 pub fn standard_class() -> Object {
-    let mut class = Object::skeleton(&Kind::StorageClass.gvk(), "", STANDARD);
+    let mut class = class_named(STANDARD);
     class.set_annotation(DEFAULT_CLASS, "true");
+    class
+}
+
+/// A class of this name whose volumes are made at once.
+pub fn class_named(name: &str) -> Object {
+    let mut class = Object::skeleton(&Kind::StorageClass.gvk(), "", name);
     for (field, value) in
         [("provisioner", PROVISIONER.into()), ("reclaimPolicy", "Delete".into()), ("allowVolumeExpansion", Value::Bool(true))]
     {

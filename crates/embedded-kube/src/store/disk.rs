@@ -10,6 +10,15 @@ const FILE: &str = "objects.redb";
 const OBJECTS: TableDefinition<&str, &[u8]> = TableDefinition::new("objects");
 const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 
+/// Makes the folder, if it is missing, for its owner only.
+fn private_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
 /// A redb database in a data folder.
 pub struct Disk {
     folder: PathBuf,
@@ -20,7 +29,8 @@ impl Disk {
     /// Opens or makes the folder. The format number is checked before anything is written.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let io = |reason: String| StoreError::Io { folder: folder.to_owned(), reason };
-        std::fs::create_dir_all(folder).map_err(|e| io(e.to_string()))?;
+        // It holds Secrets.
+        private_folder(folder).map_err(|e| io(e.to_string()))?;
         let format_file = folder.join("format");
         match std::fs::read_to_string(&format_file) {
             Ok(text) => match text.trim().parse::<u32>() {

@@ -21,7 +21,8 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 async fn start() -> EmbeddedKube {
     let quick = Duration::from_millis(400);
-    let limits = Limits { requests: 1, queue: Duration::from_millis(100), request: quick, headers: quick };
+    let connections = tiphys_listen::Limits { headers: quick, ping: quick, ..tiphys_listen::Limits::default() };
+    let limits = Limits { requests: 1, queue: Duration::from_millis(100), request: quick, connections };
     let user = TokenUser { token: "t-ann".into(), info: UserInfo::new("ann", &[]) };
     let options = Options { admin_token: Some("t-admin".into()), users: vec![user], limits, ..Options::default() };
     EmbeddedKube::start(options).await.expect("it starts")
@@ -162,6 +163,27 @@ async fn connections_that_do_nothing_end() {
     let mut good = connect(address).await;
     good.write_all(b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.expect("it is sent");
     assert!(all(&mut good).await.starts_with("HTTP/1.1 200 OK"));
+    kube.shutdown().await;
+}
+
+#[tokio::test]
+async fn silent_connections_keep_nobody_out() {
+    let limits = tiphys_listen::Limits { total: 20, ..tiphys_listen::Limits::default() };
+    let limits = Limits { connections: limits, ..Limits::default() };
+    let kube = EmbeddedKube::start(Options { limits, ..Options::default() }).await.expect("it starts");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    kube.serve(listener);
+    let mut silent = Vec::new();
+    for _ in 0..60 {
+        // Nothing at all, not even the beginning of a handshake; and nothing after it.
+        silent.push(TcpStream::connect(address).await.expect("it connects"));
+    }
+    let quiet = connect(address).await;
+    let mut good = connect(address).await;
+    good.write_all(b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.expect("it is sent");
+    assert!(all(&mut good).await.starts_with("HTTP/1.1 200 OK"));
+    drop((silent, quiet));
     kube.shutdown().await;
 }
 

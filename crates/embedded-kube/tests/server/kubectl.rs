@@ -1,4 +1,4 @@
-//! An unmodified kubectl against the server, over TLS. Skipped, aloud, where there is none (`KUBECTL` names another one).
+//! An unmodified kubectl against the server, over TLS. Skipped where there is none (`KUBECTL` names another one).
 
 use crate::support::start;
 use std::path::Path;
@@ -115,8 +115,7 @@ fn session(kubectl: &Kubectl) {
 async fn an_unmodified_kubectl_works() {
     let program = std::env::var("KUBECTL").unwrap_or_else(|_| "kubectl".to_owned());
     if Command::new(&program).args(["version", "--client"]).output().is_err() {
-        eprintln!("SKIPPED: there is no {program} here; this test needs one");
-        return;
+        return tiphys_testkit::skip("kubectl", "there is no kubectl here (KUBECTL names one)");
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = |name: &str| Path::new(folder.path()).join(name).display().to_string();

@@ -9,6 +9,7 @@ mod edge;
 mod hostile;
 mod kinds;
 mod kubectl;
+mod large;
 mod openapi;
 mod ownership;
 mod parts;

@@ -4,7 +4,9 @@
 
 use super::pairing::Pair;
 use crate::{
-    diff, health, marks, permit, track, tree,
+    diff, health, marks, permit,
+    spending::Spending,
+    track, tree,
     types::{CompareRules, Condition, ConditionType, Diff, DryRuns, Entry, Judged, KindInfo, ServerSideDiff, SyncStatus},
 };
 use std::sync::Arc;
@@ -19,6 +21,7 @@ pub struct Judge<'a> {
     /// Differences can be judged.
     pub comparable: bool,
     pub dry_runs: &'a DryRuns,
+    pub spending: &'a Spending,
 }
 
 /// What became of looking for a pair's difference.
@@ -40,7 +43,16 @@ impl Judge<'_> {
         // What Git says counts: an old hook in the place of a resource is no reason to leave the resource out.
         entry.hook = marks::is_hook(desired.unwrap_or(any));
         entry.conditions.extend(live.and_then(|live| shared_with(live, self.rules)));
-        match self.difference(pair.key, desired, live) {
+        let verdict = self.difference(pair.key, desired, live);
+        let verdict = match self.spending.take_refusal() {
+            Some(why) => Verdict::Refused(format!(
+                "{} {}: {why}",
+                pair.key.kind,
+                [&*pair.key.namespace, &*pair.key.name].join("/").trim_start_matches('/')
+            )),
+            None => verdict,
+        };
+        match verdict {
             Verdict::Differs(diff) => entry.diff = diff.into(),
             Verdict::Unanswered => entry.judged = Judged::NotYet,
             Verdict::Refused(why) => {
@@ -49,11 +61,14 @@ impl Judge<'_> {
                 entry.conditions.push(Condition::new(ConditionType::ComparisonError, message));
             }
         }
+        if pair.target.is_some_and(|t| t.fault.is_some()) {
+            entry.judged = Judged::Refused;
+        }
         self.judge_sync(&mut entry, desired, live);
-        let confirm = |object: Option<&Object>| object.is_some_and(|o| self.needs_confirmation(o));
+        let confirm = |object: Option<&Object>| object.is_some_and(|o| marks::needs_confirmation(o, &self.rules.sync_options));
         entry.requires_deletion_confirmation = confirm(desired) || confirm(live);
         entry.sync_wave = self.wave(desired, live, entry.hook);
-        health::aggregate::judge(&mut entry, desired, live, self.rules);
+        health::aggregate::judge(&mut entry, desired, live, self.rules, self.spending);
         entry.node = match live {
             Some(live) => tree::managed(live, entry.health.as_ref(), &self.rules.customizations),
             None => tree::missing(any),
@@ -84,7 +99,7 @@ impl Judge<'_> {
     }
 
     fn difference(&self, key: &ResourceKey, desired: Option<&Object>, live: Option<&Object>) -> Verdict {
-        let options = diff::Options::from(self.rules);
+        let options = diff::Options { spending: Some(self.spending), ..diff::Options::from(self.rules) };
         let (Some(desired), Some(live)) = (desired, live) else {
             return Verdict::Differs(diff::diff(desired, live, &options));
         };
@@ -94,16 +109,17 @@ impl Judge<'_> {
         }
         let live = forgiven.as_ref().unwrap_or(live);
         match self.rules.server_side_diff {
-            Some(how) if !marks::is_hook(live) => self.asked(key, live, how, &options),
+            Some(how) if !marks::is_hook(live) => self.asked(key, (desired, live), how, &options),
             _ => Verdict::Differs(diff::diff(Some(desired), Some(live), &options)),
         }
     }
 
     /// The difference to what the API server would make of the live object.
-    fn asked(&self, key: &ResourceKey, live: &Object, how: ServerSideDiff, options: &diff::Options<'_>) -> Verdict {
+    fn asked(&self, key: &ResourceKey, pair: (&Object, &Object), how: ServerSideDiff, options: &diff::Options<'_>) -> Verdict {
+        let (desired, live) = pair;
         let difference = match self.dry_runs.get(key) {
             None => return Verdict::Unanswered,
-            Some(Ok(predicted)) => diff::server_side(live, predicted, how.include_webhooks, options),
+            Some(Ok(predicted)) => diff::server_side(desired, live, predicted, how.include_webhooks, options),
             Some(Err(why)) => Err(format!(
                 "error calculating server side diff: error running server side apply in dryrun mode for resource {}/{}: {why}",
                 live.kind(),
@@ -120,13 +136,6 @@ impl Judge<'_> {
             None if hook => self.hooks.iter().find(same).map_or(0, |hook| marks::wave(&hook.object())),
             None => 0,
         }
-    }
-
-    /// The object's own option counts before the Application's.
-    fn needs_confirmation(&self, object: &Object) -> bool {
-        let of_app = |name: &str| self.rules.sync_options.iter().find_map(|o| o.strip_prefix(name)?.strip_prefix('='));
-        let confirm = |name| marks::option_value(object, marks::SYNC_OPTIONS, name).or_else(|| of_app(name)) == Some("confirm");
-        confirm("Delete") || confirm("Prune")
     }
 
     fn missing_namespace(&self, entry: &Entry) -> Option<Condition> {

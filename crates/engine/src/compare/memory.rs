@@ -51,7 +51,7 @@ impl<'a> Memory<'a> {
         // A hook that is only live gets its wave from the desired one of its name.
         let complete = entry.desired.is_some() || !entry.hook || self.same_targets;
         // What could not be judged then may be judged now.
-        entry.judged == Judged::Yes && same_desired && same_live && complete
+        entry.judged == Judged::Yes && !entry.unreadable && same_desired && same_live && complete
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{
     diff, health, marks,
     normalize::targets::{self, Target, Targets},
     permit,
+    spending::Spending,
     types::{
         Basis, CompareRules, Comparison, Condition, ConditionType, Desired, DryRuns, Entry, Judged, KindInfo, NamespaceMetadata, SyncStatus,
     },
@@ -34,6 +35,20 @@ pub fn compare(
     previous: Option<&Comparison>,
     dry_runs: &DryRuns,
 ) -> Comparison {
+    let spending = Spending::of_objects(live.len().max(desired.objects.len()));
+    compare_within(desired, live, rules, kinds, previous, dry_runs, &spending)
+}
+
+/// See [`compare`]. `spending`: what users' programs may take together.
+fn compare_within(
+    desired: Desired,
+    live: &BTreeMap<ResourceKey, Arc<Kept>>,
+    rules: &CompareRules,
+    kinds: &dyn KindInfo,
+    previous: Option<&Comparison>,
+    dry_runs: &DryRuns,
+    spending: &Spending,
+) -> Comparison {
     let Desired { objects, errors } = desired;
     let failed = !errors.is_empty();
     let mut conditions = errors;
@@ -52,9 +67,12 @@ pub fn compare(
     let namespace = managed_namespace(&targets, &hooks, live, &rules);
 
     let mut memory = Memory::new(previous, &targets);
-    let judge = Judge { rules: &rules, kinds, hooks: &hooks, failed, comparable, dry_runs };
+    let judge = Judge { rules: &rules, kinds, hooks: &hooks, failed, comparable, dry_runs, spending };
     let mut entries: Vec<Arc<Entry>> = Vec::with_capacity(live.len());
     for pair in pairing::pair(targets.resources().chain(&namespace).collect(), live, &rules) {
+        if is_wanted_namespace(&pair, &rules) {
+            continue;
+        }
         entries.extend(memory.entry(&pair).or_else(|| {
             let pair = permitted(pair, &rules)?;
             Some(memory.entry(&pair).unwrap_or_else(|| Arc::new(judge.entry(&pair))))
@@ -80,6 +98,14 @@ pub fn compare(
 fn permitted<'a>(pair: Pair<'a>, rules: &CompareRules) -> Option<Pair<'a>> {
     let live = pair.live.filter(|live| permit::live(rules, live));
     (live.is_some() || pair.target.is_some()).then_some(Pair { live, ..pair })
+}
+
+/// The destination namespace that Git does not have, of an Application that asks for it by `CreateNamespace=true`. It may carry the
+/// Application's mark, having been in Git before; that does not make it extra.
+fn is_wanted_namespace(pair: &Pair, rules: &CompareRules) -> bool {
+    let create = || rules.sync_options.iter().any(|o| o == "CreateNamespace=true");
+    let is_destination = |key: &ResourceKey| *key == ResourceKey::new("", "Namespace", "", &rules.dest_namespace);
+    pair.target.is_none() && is_destination(pair.key) && create()
 }
 
 /// The destination namespace as a desired object, when the Application looks after its labels, somebody marked it as part of the

@@ -7,13 +7,14 @@ mod updates;
 
 use crate::{
     pattern::glob,
+    spending::Spending,
     types::{Health, HealthStatus, IgnoreRule},
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tiphys_api::resource::{KnownTypeField, OverrideIgnoreDiff};
 use tiphys_apimachinery::Object;
-use tiphys_lua::{Clock, Limits, LuaError, Returned, Run};
+use tiphys_lua::{Clock, Limit, Limits, LuaError, Returned, Run};
 
 pub(crate) use read::parsed;
 pub use read::read;
@@ -90,15 +91,37 @@ impl Customizations {
         self.kinds.values().any(|c| !c.health.is_empty())
     }
 
+    /// Whether users' programs run on this object when it changes: a script for its health, or a jq expression of what does not matter.
+    pub fn run_on(&self, object: &Object) -> bool {
+        self.judges_health(object) || self.updates.run_on(object)
+    }
+
     /// Whether a user's script decides about the health of this object.
     pub fn judges_health(&self, object: &Object) -> bool {
         self.health_script(object).is_some()
     }
 
     /// The health of a live object by the user's script: `None` when no script is for it, `Some(None)` when the script has nothing to say.
-    pub fn health(&self, object: &Object) -> Option<Result<Option<Health>, LuaError>> {
+    pub fn health(&self, object: &Object, spending: Option<&Spending>) -> Option<Result<Option<Health>, LuaError>> {
         let customization = self.health_script(object)?;
-        let returned = self.run(&customization.health, customization.open_libs, object, &[]);
+        let run = Run {
+            script: &customization.health,
+            open_libs: customization.open_libs,
+            object: &Value::Object(object.0.clone()),
+            parameters: &[],
+        };
+        let all = Limits::new(self.clock);
+        let steps = spending.map_or(all.steps, |s| s.grant(all.steps));
+        let (returned, used) = tiphys_lua::run_counted(&run, &Limits { steps, ..all });
+        if let Some(spending) = spending {
+            spending.spend(used);
+            if matches!(returned, Err(LuaError::Limit(Limit::Steps))) && steps < all.steps {
+                let text = spending.refuse(|| format!("health script of {}", key(object)));
+                // It is told here; differences are judged by themselves.
+                spending.take_refusal();
+                return Some(Err(LuaError::Script(text)));
+            }
+        }
         Some(returned.and_then(health_of))
     }
 

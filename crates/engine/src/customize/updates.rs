@@ -6,6 +6,7 @@
 use super::{Customization, parsed, read::boolean};
 use crate::{
     diff::{self, Options},
+    pattern::glob,
     track,
     types::{IgnoreRule, IgnoreStatus, Tracking},
 };
@@ -56,6 +57,11 @@ impl UpdateRules {
             ignore: kinds.iter().flat_map(of_kind).collect(),
             ignore_status: if as_differences { IgnoreStatus::named(status) } else { IgnoreStatus::None },
         }
+    }
+
+    pub(super) fn run_on(&self, object: &Object) -> bool {
+        let is_for = |rule: &IgnoreRule| glob(&rule.group, object.group()) && glob(&rule.kind, object.kind());
+        self.enabled && self.ignore.iter().any(|rule| !rule.jq_path_expressions.is_empty() && is_for(rule))
     }
 
     /// What is told of a live object's state, if its updates can be ignored at all: those of objects marked as some Application's, of

@@ -31,7 +31,7 @@ pub fn remove_ignored(object: &mut Object, options: &Options<'_>) {
     for expression in rules.iter().flat_map(|rule| &rule.jq_path_expressions) {
         // As in Argo CD, an expression that fails on this object leaves it as it is; one that cannot be read was refused by `check`.
         if let Ok(paths) = Paths::parse(expression) {
-            let _ = paths.delete_from(&mut value);
+            let _ = paths.delete_from(&mut value, expression, options.spending);
         }
     }
     *object = Object::from_value(value).unwrap_or_default();

@@ -3,6 +3,7 @@
 //! Main type: [`Paths`]. As in Argo CD, an expression stands in `del(…)`, and all of jq may be used in it. Whoever may write an Application may
 //! write these expressions, so every run of one has limits ([`tiphys_gocompat::jq`]).
 
+use crate::spending::Spending;
 use serde_json::Value;
 use std::fmt;
 use tiphys_gocompat::jq::{JqError, Limits, Program};
@@ -43,11 +44,24 @@ impl Paths {
         }
     }
 
-    /// Removes the fields that the expression names. When it cannot be evaluated on this document, nothing is removed.
-    pub fn delete_from(&self, document: &mut Value) -> Result<(), PathsError> {
-        let mut results = self.0.run(document, Limits { outputs: 2, ..Limits::default() });
-        let rest = results.next().unwrap_or_else(|| Ok(document.clone()))?;
-        if results.next().is_some() {
+    /// Removes the fields that the expression names. When it cannot be evaluated on this document, nothing is removed. `text` is the
+    /// expression, for the refusal when there is too little left for it of what the comparison may spend.
+    pub fn delete_from(&self, document: &mut Value, text: &str, spending: Option<&Spending>) -> Result<(), PathsError> {
+        let all = Limits { outputs: 2, ..Limits::default() };
+        let steps = spending.map_or(all.steps, |s| s.grant(all.steps));
+        let mut results = self.0.run(document, Limits { steps, ..all });
+        let first = results.next();
+        let second = results.next();
+        let left = results.steps_left();
+        let stopped = [&first, &second].into_iter().any(|r| matches!(r, Some(Err(e)) if e.is_limit()));
+        if let Some(spending) = spending {
+            spending.spend(steps - left);
+            if stopped && steps < all.steps {
+                return Err(PathsError(spending.refuse(|| format!("jqPathExpressions {text:?}"))));
+            }
+        }
+        let rest = first.unwrap_or_else(|| Ok(document.clone()))?;
+        if second.is_some() {
             return Err(PathsError("it gives more than one result".into()));
         }
         *document = rest;

@@ -37,12 +37,20 @@ fn at(value: &mut Value, path: &[&str], change: &dyn Fn(&mut Value)) {
 fn go_form(value: &mut Value, type_name: &str) {
     let written = match type_name {
         "core/Quantity" => quantity::canonical(value).map(Value::from),
+        "core/v1/ResourceList" => resource_list(value),
         "meta/v1/Duration" => value.as_str().and_then(|text| duration::parse(text).ok()).map(|nanos| duration::to_string(nanos).into()),
         other => other.strip_prefix("core/v1/").and_then(|name| of_type(value, &format!("io.k8s.api.core.v1.{name}"))),
     };
     if let Some(written) = written {
         *value = written;
     }
+}
+
+/// The one type of core/v1 that is a map in Go. A value that is no quantity leaves all of it as it is; null is zero.
+fn resource_list(value: &Value) -> Option<Value> {
+    let canonical = |value: &Value| if value.is_null() { Some("0".to_owned()) } else { quantity::canonical(value) };
+    let written = value.as_object()?.iter().map(|(name, value)| Some((name.clone(), canonical(value)?.into())));
+    written.collect::<Option<Map<_, _>>>().map(Value::Object)
 }
 
 fn of_type(value: &Value, definition: &str) -> Option<Value> {
@@ -79,16 +87,18 @@ mod tests {
 
     #[test]
     fn fields_that_users_name_are_compared_in_go_s_form() {
-        let text = "[{field: spec.cpu, type: core/Quantity}, {field: spec.items.wait, type: meta/v1/Duration}, {field: spec.pod, type: core/v1/PodSpec}, {field: spec.x, type: no/Type}]";
+        let text = "[{field: spec.cpu, type: core/Quantity}, {field: spec.items.wait, type: meta/v1/Duration}, {field: spec.pod, type: core/v1/PodSpec}, {field: spec.x, type: no/Type}, {field: spec.limits, type: core/v1/ResourceList}, {field: spec.broken, type: core/v1/ResourceList}]";
         let config = [("resource.customizations.knownTypeFields.x.io_X".to_owned(), text.to_owned())].into();
         let (customizations, problems) = crate::customize::read(&config, || jiff::Timestamp::UNIX_EPOCH);
         assert!(problems.is_empty(), "{problems:?}");
-        let spec = json!({"cpu": 0.5, "items": [{"wait": "60s"}, {"wait": 3}], "pod": {"hostNetwork": false, "nodeName": "n"}, "x": 1});
+        let spec = json!({"cpu": 0.5, "items": [{"wait": "60s"}, {"wait": 3}], "pod": {"hostNetwork": false, "nodeName": "n"}, "x": 1,
+            "limits": {"cpu": 0.1, "memory": "1024Mi", "pods": null}, "broken": {"cpu": 0.1, "memory": "much"}});
         let mut object = Object::from_value(json!({"apiVersion": "x.io/v1", "kind": "X", "spec": spec})).expect("a map");
         rewrite(&mut object, Some(&customizations));
-        let expected = json!({"cpu": "500m", "items": [{"wait": "1m0s"}, {"wait": 3}], "pod": {"nodeName": "n"}, "x": 1});
+        let expected = json!({"cpu": "500m", "items": [{"wait": "1m0s"}, {"wait": 3}], "pod": {"nodeName": "n"}, "x": 1,
+            "limits": {"cpu": "100m", "memory": "1Gi", "pods": "0"}, "broken": {"cpu": 0.1, "memory": "much"}});
         let got = object.0.get("spec").cloned().unwrap_or_default();
-        for field in ["cpu", "items", "x"] {
+        for field in ["cpu", "items", "x", "limits", "broken"] {
             assert_eq!(got[field], expected[field], "{field}");
         }
         assert_eq!(got["pod"].get("hostNetwork"), None);

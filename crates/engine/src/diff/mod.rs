@@ -8,8 +8,9 @@ mod ignore;
 mod jq;
 mod kinds;
 mod known_types;
+mod left_behind;
 mod managers;
-mod remarshal;
+pub(crate) mod remarshal;
 mod respect;
 mod server_side;
 mod structured;
@@ -17,20 +18,23 @@ mod why;
 
 use crate::{
     customize::Customizations,
-    marks, normalize,
+    marks,
+    normalize::{self, unstored},
+    spending::Spending,
     types::{CompareRules, Diff, IgnoreRule, IgnoreStatus},
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_apimachinery::{
     Object,
-    patch::{PatchError, json_merge, last_applied, strategic, three_way},
+    patch::{PatchError, apply, json_merge, keyed, last_applied, strategic, three_way},
     schema::TypeRef,
 };
 
 pub use ignore::{check as check_rules, remove_ignored};
 pub use kinds::type_of;
-pub use normalize::secret::mask as mask_secret;
+pub use left_behind::{applied_server_side, orphaned_keys};
+pub use normalize::secret::{fold_string_data, hidden_annotations, mask as mask_secret, shown, shown_message};
 pub use respect::respecting;
 pub use server_side::server_side;
 pub use structured::{MANAGER, structured};
@@ -48,6 +52,8 @@ pub struct Options<'a> {
     pub server_side_apply: bool,
     /// For the fields of custom kinds that have a type of Kubernetes.
     pub customizations: Option<&'a Customizations>,
+    /// What users' expressions may take together. Where it was not enough, the difference means nothing: see [`Spending::take_refusal`].
+    pub spending: Option<&'a Spending>,
 }
 
 impl<'a> From<&'a CompareRules> for Options<'a> {
@@ -58,6 +64,7 @@ impl<'a> From<&'a CompareRules> for Options<'a> {
             ignore_aggregated_roles: rules.ignore_aggregated_roles,
             server_side_apply: rules.sync_options.iter().any(|o| o == SERVER_SIDE_APPLY),
             customizations: Some(&rules.customizations),
+            spending: None,
         }
     }
 }
@@ -94,20 +101,46 @@ fn for_comparison(object: &mut Object, options: &Options<'_>) {
 }
 
 fn pair(desired: &Object, live: &Object, options: &Options<'_>) -> Diff {
-    if (options.server_side_apply || marks::has_option(desired, marks::SYNC_OPTIONS, SERVER_SIDE_APPLY))
+    if is_applied_server_side(desired, options)
         && let Ok(diff) = structured(desired, live, MANAGER)
+    {
+        let predicted = Object::from_value(Value::clone(&diff.predicted_live)).unwrap_or_default();
+        let without = left_behind::removed(desired, live, predicted.clone(), options);
+        return if without == predicted { diff } else { result(Value::Object(live.0.clone()), without.into_value()) };
+    }
+    let diff = client_side(desired, live, options);
+    let left = left_behind::applied_server_side(desired, live);
+    if left.is_empty() {
+        return diff;
+    }
+    let predicted = Object::from_value(Value::clone(&diff.predicted_live)).unwrap_or_default();
+    result(Value::clone(&diff.normalized_live), apply::without_fields(&predicted, &left, type_of(&live.gvk())).into_value())
+}
+
+/// As kubectl applies.
+fn client_side(desired: &Object, live: &Object, options: &Options<'_>) -> Diff {
+    if let Some(original) = applied_before(live, options)
+        && let Ok(diff) = three_way(&original, desired, live)
     {
         return diff;
     }
-    let original = last_applied::read(live).ok().flatten().and_then(|v| Object::from_value(v).ok());
-    if let Some(mut original) = original {
-        for_comparison(&mut original, options);
-        if let Ok(diff) = three_way(&original, desired, live) {
-            return diff;
-        }
-    }
     // Two ways: nothing was ever taken away.
     three_way(desired, desired, live).unwrap_or_else(|_| as_json(desired, desired, live).unwrap_or_else(|_| replaced(desired, live)))
+}
+
+/// As the sync does it: the object's own option counts before the Application's.
+fn is_applied_server_side(desired: &Object, options: &Options<'_>) -> bool {
+    let own = |option| marks::has_option(desired, marks::SYNC_OPTIONS, option);
+    !own("ServerSideApply=false") && (options.server_side_apply || own(SERVER_SIDE_APPLY))
+}
+
+/// What was applied last, in the same form as what it is compared with: an empty map in it that the other does not have is not a map that
+/// was taken away.
+fn applied_before(live: &Object, options: &Options<'_>) -> Option<Object> {
+    let original = last_applied::read(live).ok().flatten().and_then(|v| Object::from_value(v).ok())?;
+    let mut original = typed_form(&original);
+    for_comparison(&mut original, options);
+    Some(original)
 }
 
 /// The prediction from what was applied last, what is wanted and what there is.
@@ -117,7 +150,9 @@ pub fn three_way(original: &Object, desired: &Object, live: &Object) -> Result<D
     let (original, desired) = (without_namespace(original), without_namespace(desired));
     let mut live = Value::Object(live.0.clone());
     let compared = with_claims_as_applied(&gvk.kind, &original, &live);
-    let patch = three_way::create(&original, &desired, compared.as_ref().unwrap_or(&live), Some(ty), true)?;
+    let current = compared.as_ref().unwrap_or(&live);
+    let mut patch = three_way::create(&original, &desired, current, Some(ty), true)?;
+    keyed::complete(&mut patch, &original, &desired, current, ty)?;
     let mut predicted = strategic::apply(&live, &patch, ty)?;
     for object in [&mut predicted, &mut live] {
         fill_in(object, ty);
@@ -146,7 +181,10 @@ fn replaced(desired: &Object, live: &Object) -> Diff {
 }
 
 fn result(live: Value, predicted: Value) -> Diff {
-    let modified = live != predicted;
+    let modified = live != predicted && {
+        let gvk = Object::from_value(live.clone()).unwrap_or_default().gvk();
+        unstored::canonical(&live, &gvk) != unstored::canonical(&predicted, &gvk)
+    };
     let live = Arc::new(live);
     // Unmodified pairs are the many: they share one document.
     let predicted = if modified { Arc::new(predicted) } else { live.clone() };
@@ -209,7 +247,7 @@ pub mod steps {
         include_webhooks: bool,
         options: &Options<'_>,
     ) -> Result<crate::types::Diff, String> {
-        super::server_side::as_written(live, predicted, include_webhooks, options)
+        super::server_side::as_written(None, live, predicted, include_webhooks, options)
     }
 
     pub fn two_way(desired: Option<&Object>, live: Option<&Object>) -> crate::types::Diff {

@@ -56,6 +56,11 @@ pub fn is_readable(object: &Value, ty: TypeRef<'_>) -> bool {
     value(object, ty, false).is_some()
 }
 
+/// Whether Go writes this list, map or pointer of a type even when it is empty.
+pub fn is_kept_empty(ty: TypeRef<'_>, field: &str) -> bool {
+    ty.name().and_then(go_fields).is_some_and(|names| names.kept.contains(&field))
+}
+
 fn value<'a>(value: &'a Value, ty: TypeRef<'_>, strict: bool) -> Option<Cow<'a, Value>> {
     if value.is_null() {
         return Some(Cow::Borrowed(value));

@@ -1,56 +1,174 @@
 //! What a sync applies when ignored differences are to be left alone (`RespectIgnoreDifferences=true`).
 //!
 //! Main function: [`respecting`]. An ignored field is applied with the value it has in the cluster, so that a sync changes as little as the
-//! comparison reports.
+//! comparison reports. Inside lists as well, whether the kind has a schema or not: the rest of the list follows Git.
 
-use super::{Options, ignore, known_types, type_of};
+use super::{Options, ignore, type_of};
 use serde_json::{Map, Value};
-use tiphys_apimachinery::{
-    Object,
-    patch::{PatchError, json_merge, strategic, three_way},
-};
+use std::collections::BTreeSet;
+use tiphys_apimachinery::{Object, schema::TypeRef};
+
+/// Fields by which an item of a list without a schema is known, in the order in which they are tried.
+const NAMES: [&str; 4] = ["name", "key", "id", "type"];
 
 /// The desired object with the live values of every ignored field. `status` belongs to the resource's own controller and is never taken over:
 /// applying it would make us an owner of it.
-pub fn respecting(desired: &Object, live: &Object, options: &Options<'_>) -> Result<Object, PatchError> {
+pub fn respecting(desired: &Object, live: &Object, options: &Options<'_>) -> Object {
     let (mut stripped, mut stripped_live) = (desired.clone(), live.clone());
     ignore::trusted_managers(&mut stripped, &mut stripped_live, options);
     for object in [&mut stripped, &mut stripped_live] {
         ignore::remove_ignored(object, options);
-        known_types::rewrite(object, options.customizations);
     }
     let without_status = |object: &Object| {
         let mut map = object.0.clone();
         map.remove("status");
-        Value::Object(map)
+        map
     };
-    let (from, to) = (without_status(&stripped_live), without_status(live));
-    let stripped = Value::Object(stripped.0);
-    let merged = match type_of(&desired.gvk()) {
-        Some(ty) => strategic::apply(&stripped, &three_way::create(&to, &to, &from, Some(ty), true)?, ty)?,
-        None => json_merge::apply(&stripped, &json_merge::create_two_way(&from, &to)?)?,
-    };
-    let (Value::Object(mut merged), Value::Object(stripped)) = (merged, stripped) else { return Ok(desired.clone()) };
-    undo_collateral(&mut merged, &desired.0, &stripped, Some(&stripped_live.0));
-    Ok(Object::from_value(Value::Object(merged)).unwrap_or_else(|_| desired.clone()))
+    let (live, stripped_live) = (without_status(live), without_status(&stripped_live));
+    let maps = Maps { desired: &desired.0, stripped: &stripped.0, live: &live, stripped_live: &stripped_live };
+    Object::from_value(Value::Object(maps.joined(type_of(&desired.gvk())))).unwrap_or_else(|_| desired.clone())
 }
 
-/// A list or map that is patched as a whole takes along what nobody ignored: that goes back to what is desired.
-fn undo_collateral(
-    merged: &mut Map<String, Value>,
-    desired: &Map<String, Value>,
-    stripped: &Map<String, Value>,
-    stripped_live: Option<&Map<String, Value>>,
-) {
-    for (key, wanted) in desired {
-        let kept = stripped.get(key);
-        if let (Some(Value::Object(merged)), Value::Object(wanted), Some(Value::Object(kept))) = (merged.get_mut(key), wanted, kept) {
-            undo_collateral(merged, wanted, kept, stripped_live.and_then(|l| l.get(key)).and_then(Value::as_object));
-        } else if kept == Some(wanted) && merged.get(key) != Some(wanted) {
-            merged.insert(key.clone(), wanted.clone());
+/// The four states of one map: both sides, and both without what is ignored.
+struct Maps<'a> {
+    desired: &'a Map<String, Value>,
+    stripped: &'a Map<String, Value>,
+    live: &'a Map<String, Value>,
+    stripped_live: &'a Map<String, Value>,
+}
+
+impl Maps<'_> {
+    fn joined(&self, ty: Option<TypeRef<'_>>) -> Map<String, Value> {
+        let mut joined = Map::new();
+        for (key, desired) in self.desired {
+            let live = self.live.get(key);
+            let value = match self.stripped.get(key) {
+                // Ignored as a whole: as it is live, or not at all.
+                None => live.cloned(),
+                Some(stripped) => Some(value(desired, stripped, live.zip(self.stripped_live.get(key)), ty.and_then(|ty| ty.field(key)))),
+            };
+            joined.extend(value.map(|value| (key.clone(), value)));
         }
+        let only_live = self.live.iter().filter(|(key, _)| !self.desired.contains_key(*key) && !self.stripped_live.contains_key(*key));
+        joined.extend(only_live.map(|(key, value)| (key.clone(), value.clone())));
+        joined
     }
-    merged.retain(|key, _| desired.contains_key(key) || !stripped_live.is_some_and(|l| l.contains_key(key)));
+}
+
+fn value(desired: &Value, stripped: &Value, live: Option<(&Value, &Value)>, ty: Option<TypeRef<'_>>) -> Value {
+    match (desired, stripped, live) {
+        (Value::Object(desired), Value::Object(stripped), Some((Value::Object(live), Value::Object(stripped_live)))) => {
+            Maps { desired, stripped, live, stripped_live }.joined(ty).into()
+        }
+        (Value::Array(desired), Value::Array(stripped), Some((Value::Array(live), Value::Array(stripped_live)))) => {
+            let lists = Lists { desired: Items::new(desired, stripped), live: Items::new(live, stripped_live) };
+            lists.joined(ty).into()
+        }
+        // There is nothing live to be kept.
+        (Value::Object(desired), Value::Object(stripped), None) => {
+            let none = Map::new();
+            Maps { desired, stripped, live: &none, stripped_live: &none }.joined(ty).into()
+        }
+        _ => desired.clone(),
+    }
+}
+
+/// The items of a list, and of each what is left of it without what is ignored; `None` when it is ignored as a whole.
+struct Items<'a>(Vec<(&'a Value, Option<&'a Value>)>);
+
+impl<'a> Items<'a> {
+    fn new(full: &'a [Value], stripped: &'a [Value]) -> Self {
+        let mut rest = stripped.iter().peekable();
+        let same_length = full.len() == stripped.len();
+        let pair = |item: &'a Value| (item, rest.next_if(|left| same_length || is_part_of(left, item)));
+        Self(full.iter().map(pair).collect())
+    }
+
+    fn is_untouched(&self) -> bool {
+        self.0.iter().all(|(full, left)| Some(*full) == *left)
+    }
+
+    /// What tells each item from the others: the values of these fields. `None` when they do not.
+    fn known_by(&self, keys: &[&str], ty: Option<TypeRef<'_>>) -> Option<Vec<Vec<Value>>> {
+        let mut seen = BTreeSet::new();
+        let of = |(full, left): &(&Value, Option<&Value>)| {
+            let item = left.unwrap_or(full).as_object()?;
+            let field =
+                |key: &&str| item.get(*key).or_else(|| ty?.items()?.named_field(key)?.default()).filter(|v| !v.is_object()).cloned();
+            let values: Vec<Value> = keys.iter().map(field).collect::<Option<_>>()?;
+            seen.insert(format!("{values:?}")).then_some(values)
+        };
+        self.0.iter().map(of).collect()
+    }
+}
+
+/// Whether a value is what is left of another when fields and items are taken out of that.
+fn is_part_of(left: &Value, full: &Value) -> bool {
+    match (left, full) {
+        (Value::Object(left), Value::Object(full)) => left.iter().all(|(key, value)| full.get(key).is_some_and(|f| is_part_of(value, f))),
+        (Value::Array(left), Value::Array(full)) => {
+            let mut rest = full.iter();
+            left.iter().all(|item| rest.any(|f| is_part_of(item, f)))
+        }
+        (left, full) => left == full,
+    }
+}
+
+struct Lists<'a> {
+    desired: Items<'a>,
+    live: Items<'a>,
+}
+
+impl Lists<'_> {
+    /// The desired items in their order, with the ignored parts of the live items that they are. New ones are as Git has them, as what is ignored
+    /// may be required; live ones stay where they are ignored as a whole.
+    fn joined(&self, ty: Option<TypeRef<'_>>) -> Vec<Value> {
+        if self.desired.is_untouched() && self.live.is_untouched() {
+            return self.desired.0.iter().map(|(full, _)| (*full).clone()).collect();
+        }
+        let items = ty.and_then(|ty| ty.items());
+        let partners = self.partners(ty);
+        let mut joined = Vec::with_capacity(self.desired.0.len());
+        for ((full, left), partner) in self.desired.0.iter().zip(&partners) {
+            let live = partner.map(|at| self.live.0[at]);
+            joined.extend(match (left, live) {
+                (None, live) => live.map(|(full, _)| full.clone()),
+                (Some(_), None) => Some((*full).clone()),
+                // The live item is ignored as a whole, this one is not: nothing of it is what Git says.
+                (Some(_), Some((live, None))) => Some(live.clone()),
+                (Some(left), Some((live, Some(left_live)))) => Some(value(full, left, Some((live, left_live)), items)),
+            });
+        }
+        let ignored = (0..self.live.0.len()).filter(|at| self.live.0[*at].1.is_none() && !partners.contains(&Some(*at)));
+        for at in ignored {
+            joined.insert(at.min(joined.len()), self.live.0[at].0.clone());
+        }
+        joined
+    }
+
+    /// Of each desired item the live one that it is: by what the schema knows items by, or by a field that usually names them; else the one that
+    /// is equal but for what is ignored; else the one in the same place.
+    fn partners(&self, ty: Option<TypeRef<'_>>) -> Vec<Option<usize>> {
+        let by_schema: Vec<&str> = ty.map(|ty| ty.list_map_keys().iter().map(|key| &**key).collect()).unwrap_or_default();
+        let by_schema = if by_schema.is_empty() { ty.and_then(|ty| ty.patch_merge_key()).into_iter().collect() } else { by_schema };
+        let candidates = std::iter::once(by_schema).chain(NAMES.iter().map(|name| vec![*name])).filter(|keys| !keys.is_empty());
+        for keys in candidates {
+            if let (Some(desired), Some(live)) = (self.desired.known_by(&keys, ty), self.live.known_by(&keys, ty)) {
+                return desired.iter().map(|known| live.iter().position(|other| other == known)).collect();
+            }
+        }
+        let mut partners: Vec<Option<usize>> = vec![None; self.desired.0.len()];
+        for (index, (_, left)) in self.desired.0.iter().enumerate() {
+            let same = |at: &usize| self.live.0[*at].1 == *left && !partners.contains(&Some(*at));
+            partners[index] = (0..self.live.0.len()).find(same);
+        }
+        for index in 0..partners.len() {
+            if partners[index].is_none() && index < self.live.0.len() && !partners.contains(&Some(index)) {
+                partners[index] = Some(index);
+            }
+        }
+        partners
+    }
 }
 
 #[cfg(test)]
@@ -74,7 +192,7 @@ mod tests {
         };
         let rules = [rule];
         let options = Options { ignore: &rules, ..Options::default() };
-        Value::Object(respecting(&object(desired.clone()), &object(live.clone()), &options).expect("a target").0)
+        Value::Object(respecting(&object(desired.clone()), &object(live.clone()), &options).0)
     }
 
     fn deployment(replicas: Option<u64>, containers: Value) -> Value {
@@ -130,5 +248,81 @@ mod tests {
         assert_eq!(applied(&desired, &live, &ignored, &[])["spec"]["selector"]["matchLabels"], want);
         let whole = applied(&desired, &live, &["/spec/selector"], &[]);
         assert_eq!(whole["spec"]["selector"], live["spec"]["selector"]);
+    }
+
+    fn roller(containers: Value) -> Value {
+        json!({"apiVersion": "x.io/v1", "kind": "Roller", "metadata": {"name": "d"}, "spec": {"template": {"spec": {"containers": containers}}}})
+    }
+
+    /// For a kind with a schema and for one without, the same.
+    #[test]
+    fn ignored_fields_of_items_are_kept_and_the_rest_of_the_list_follows_git() {
+        let image = &[".spec.template.spec.containers[].image"];
+        let c = |name: &str, image: &str, more: Value| {
+            let mut container = json!({"name": name, "image": image});
+            container.as_object_mut().expect("a map").extend(more.as_object().cloned().expect("a map"));
+            container
+        };
+        let env = |value: &str| json!({"env": [{"name": "E", "value": value}]});
+        let rows = [
+            // Git, live, what is applied.
+            (json!([c("a", "a:1", env("1"))]), json!([c("a", "a:tool", json!({}))]), json!([c("a", "a:tool", env("1"))])),
+            (json!([c("a", "a:1", env("1"))]), json!([c("a", "a:tool", env("0"))]), json!([c("a", "a:tool", env("1"))])),
+            (json!([c("a", "a:1", json!({}))]), json!([c("a", "a:tool", json!({}))]), json!([c("a", "a:tool", json!({}))])),
+            // A new item has Git's value, wherever it stands; one that left Git goes; one that moved keeps its own.
+            (
+                json!([c("b", "b:1", json!({})), c("a", "a:1", json!({}))]),
+                json!([c("a", "a:tool", json!({}))]),
+                json!([c("b", "b:1", json!({})), c("a", "a:tool", json!({}))]),
+            ),
+            (
+                json!([c("b", "b:1", json!({}))]),
+                json!([c("a", "a:tool", json!({})), c("b", "b:tool", json!({}))]),
+                json!([c("b", "b:tool", json!({}))]),
+            ),
+            (
+                json!([c("b", "b:1", json!({})), c("a", "a:1", json!({}))]),
+                json!([c("a", "a:tool", json!({})), c("b", "b:tool", json!({}))]),
+                json!([c("b", "b:tool", json!({})), c("a", "a:tool", json!({}))]),
+            ),
+        ];
+        for (desired, live, want) in rows {
+            let typed = applied(&deployment(None, desired.clone()), &deployment(None, live.clone()), &[], image);
+            assert_eq!(typed, deployment(None, want.clone()), "{desired} over {live}");
+            assert_eq!(applied(&roller(desired.clone()), &roller(live.clone()), &[], image), roller(want), "{desired} over {live}");
+        }
+    }
+
+    #[test]
+    fn nested_lists_and_items_without_names_are_matched() {
+        let nested = ".spec.template.spec.containers[].env[]? | select(.name == \"V\") | .value";
+        let desired = roller(json!([{"name": "a", "env": [{"name": "N", "value": "n"}, {"name": "V", "value": "1"}]}, {"name": "b"}]));
+        let live = roller(json!([{"name": "a", "env": [{"name": "V", "value": "tool"}]}]));
+        let want = roller(json!([{"name": "a", "env": [{"name": "N", "value": "n"}, {"name": "V", "value": "tool"}]}, {"name": "b"}]));
+        assert_eq!(applied(&desired, &live, &[], &[nested]), want);
+
+        let route = |weights: &[u64]| roller(weights.iter().map(|w| json!({"to": format!("svc-{}", w % 10), "weight": w})).collect());
+        let weight = &[".spec.template.spec.containers[].weight"];
+        // Without names: what is equal otherwise, wherever it stands.
+        assert_eq!(applied(&route(&[11, 12]), &route(&[92, 91]), &[], weight), route(&[91, 92]));
+        assert_eq!(applied(&route(&[13, 11, 12]), &route(&[91, 92]), &[], weight), route(&[13, 91, 92]));
+        // Changed beside the ignored field: the one in its place.
+        let renamed = roller(json!([{"to": "new", "weight": 1}]));
+        assert_eq!(applied(&renamed, &route(&[91]), &[], weight), roller(json!([{"to": "new", "weight": 91}])));
+        let args = |list: Value| roller(json!([{"name": "a", "args": list}]));
+        let second = ["/spec/template/spec/containers/0/args/1"];
+        assert_eq!(applied(&args(json!(["a", "b", "c"])), &args(json!(["a", "x", "old"])), &second, &[]), args(json!(["a", "x", "c"])));
+    }
+
+    #[test]
+    fn items_that_are_ignored_as_a_whole_stay_as_they_are() {
+        let sidecar = &[".spec.template.spec.containers[] | select(.name == \"proxy\")"];
+        let (web, proxy) = (|image: &str| json!({"name": "web", "image": image}), |image: &str| json!({"name": "proxy", "image": image}));
+        for kind in [|list| deployment(None, list), roller] {
+            let got = applied(&kind(json!([web("2")])), &kind(json!([web("1"), proxy("p")])), &[], sidecar);
+            assert_eq!(got, kind(json!([web("2"), proxy("p")])), "injected");
+            let got = applied(&kind(json!([proxy("git"), web("2")])), &kind(json!([web("1"), proxy("p")])), &[], sidecar);
+            assert_eq!(got, kind(json!([proxy("p"), web("2")])), "in both");
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! Main function: [`server_side`]. The dry run was made by the caller; what mutating webhooks added to its answer is taken out again, unless
 //! it is wanted.
 
-use super::{MANAGER, Options, for_comparison, result, type_of, typed_form};
+use super::{MANAGER, Options, for_comparison, ignore, left_behind, result, type_of, typed_form};
 use crate::types::Diff;
 use serde_json::Value;
 use tiphys_apimachinery::{
@@ -14,13 +14,26 @@ use tiphys_apimachinery::{
     },
 };
 
-/// Compares the live object with the answer of a server-side apply in dry run, made under our manager's name.
-pub fn server_side(live: &Object, predicted: &Object, include_webhooks: bool, options: &Options<'_>) -> Result<Diff, String> {
-    as_written(&typed_form(live), predicted, include_webhooks, options).map_err(|e| format!("error calculating server side diff: {e}"))
+/// Compares the live object with the answer of a server-side apply of the desired one in dry run, made under our manager's name.
+pub fn server_side(
+    desired: &Object,
+    live: &Object,
+    predicted: &Object,
+    include_webhooks: bool,
+    options: &Options<'_>,
+) -> Result<Diff, String> {
+    as_written(Some(desired), &typed_form(live), predicted, include_webhooks, options)
+        .map_err(|e| format!("error calculating server side diff: {e}"))
 }
 
 /// The same for a live object that is in Go's form already.
-pub(super) fn as_written(live: &Object, predicted: &Object, include_webhooks: bool, options: &Options<'_>) -> Result<Diff, String> {
+pub(super) fn as_written(
+    desired: Option<&Object>,
+    live: &Object,
+    predicted: &Object,
+    include_webhooks: bool,
+    options: &Options<'_>,
+) -> Result<Diff, String> {
     let predicted = match include_webhooks {
         true => predicted.clone(),
         false => without_mutations(predicted, live).map_err(|why| {
@@ -28,7 +41,12 @@ pub(super) fn as_written(live: &Object, predicted: &Object, include_webhooks: bo
             format!("error removing non config mutations for resource {kind}/{name}: {why}")
         })?,
     };
-    let [live, predicted] = [live.clone(), typed_form(&predicted)].map(|mut object| {
+    let (mut live, mut predicted) = (live.clone(), typed_form(&predicted));
+    ignore::trusted_managers(&mut predicted, &mut live, options);
+    if let Some(desired) = desired {
+        predicted = left_behind::removed(desired, &live, predicted, options);
+    }
+    let [live, predicted] = [live, predicted].map(|mut object| {
         for_comparison(&mut object, options);
         for field in ["managedFields", "resourceVersion"] {
             object.metadata_mut().remove(field);
@@ -67,7 +85,7 @@ fn owned_by(object: &Object, manager: &str) -> Result<FieldSet, String> {
 }
 
 /// A map is not foreign when we own something in it: removing it would take that along.
-fn keep_parents(foreign: &mut FieldSet, owned: &FieldSet) {
+pub(super) fn keep_parents(foreign: &mut FieldSet, owned: &FieldSet) {
     foreign.members.retain(|step| !owned.children.contains_key(step));
     for (step, children) in &mut foreign.children {
         if let Some(owned) = owned.children.get(step) {

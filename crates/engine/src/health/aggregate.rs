@@ -2,6 +2,7 @@
 
 use crate::{
     marks,
+    spending::Spending,
     types::{CompareRules, Condition, ConditionType, Entry, Health, HealthStatus},
 };
 use std::sync::Arc;
@@ -11,14 +12,14 @@ use tiphys_apimachinery::{Kept, Object};
 const CAUSES_NAMED: usize = 3;
 
 /// Sets the health of an entry and whether it counts.
-pub fn judge(entry: &mut Entry, desired: Option<&Object>, live: Option<&Object>, rules: &CompareRules) {
+pub fn judge(entry: &mut Entry, desired: Option<&Object>, live: Option<&Object>, rules: &CompareRules, spending: &Spending) {
     entry.counts = !desired.is_some_and(marks::is_skipped) && !live.is_some_and(marks::is_sync_hook);
     entry.health = match live {
         _ if !entry.counts => None,
         // What is missing shows as drift already; it does not make the rest unwell.
         None => Some(Health::new(HealthStatus::Missing, "")),
         Some(live) if live.annotation(marks::IGNORE_HEALTHCHECK) == Some("true") || is_the_application_itself(live, rules) => None,
-        Some(live) => super::assess_with(live, &rules.customizations).unwrap_or_else(|error| {
+        Some(live) => super::assess_within(live, &rules.customizations, Some(spending)).unwrap_or_else(|error| {
             entry.unreadable = true;
             Some(Health::new(HealthStatus::Unknown, error.to_string()))
         }),

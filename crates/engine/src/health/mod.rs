@@ -13,6 +13,7 @@ use crate::{
     customize::Customizations,
     error::EngineError,
     marks,
+    spending::Spending,
     types::{Health, HealthStatus},
 };
 use tiphys_apimachinery::Object;
@@ -29,8 +30,13 @@ pub fn of_with(live: &Object, customizations: &Customizations) -> Option<Health>
 
 /// As [`assess`], with users' scripts before what is known here.
 pub fn assess_with(live: &Object, customizations: &Customizations) -> Result<Option<Health>, EngineError> {
+    assess_within(live, customizations, None)
+}
+
+/// As [`assess_with`], with what users' programs may take together.
+pub fn assess_within(live: &Object, customizations: &Customizations, spending: Option<&Spending>) -> Result<Option<Health>, EngineError> {
     match customizations.judges_health(live) && !is_leaving(live) {
-        true => customizations.health(live).transpose().map(Option::flatten).map_err(|e| EngineError::Invalid(e.to_string())),
+        true => customizations.health(live, spending).transpose().map(Option::flatten).map_err(|e| EngineError::Invalid(e.to_string())),
         false => assess(live),
     }
 }

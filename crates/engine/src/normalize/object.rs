@@ -3,10 +3,11 @@
 //! Main function: [`normalize`]. It knows nothing of the other object of the pair.
 
 use super::{endpoints, secret};
+use crate::spec;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 
-/// Removes `creationTimestamp` and brings Secrets, roles and Endpoints into one form.
+/// Removes `creationTimestamp` and brings Secrets, roles, Endpoints and Applications into one form.
 pub fn normalize(object: &mut Object, ignore_aggregated_roles: bool) {
     if object.metadata("creationTimestamp").is_some() {
         object.metadata_mut().remove("creationTimestamp");
@@ -15,6 +16,10 @@ pub fn normalize(object: &mut Object, ignore_aggregated_roles: bool) {
         ("", "Secret") => secret::normalize(object),
         ("", "Endpoints") => endpoints::sort(object),
         ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => role(object, ignore_aggregated_roles),
+        // Its controller writes the normal form back: another one in Git is no difference.
+        ("argoproj.io", "Application") => {
+            object.0.get_mut("spec").map(spec::normalize_document);
+        }
         _ => {}
     }
 }

@@ -10,6 +10,9 @@ use tiphys_apimachinery::{Object, patch::last_applied};
 /// What a masked value starts with; further different values of the same key get four more each.
 const MASK: &str = "++++++++";
 
+/// Where the values are.
+const FIELDS: [&str; 2] = ["data", "stringData"];
+
 pub fn is_secret(object: &Object) -> bool {
     object.kind() == "Secret" && object.group().is_empty()
 }
@@ -28,7 +31,7 @@ pub fn normalize(secret: &mut Object) {
     }
 }
 
-fn fold_string_data(secret: &mut Object) {
+pub fn fold_string_data(secret: &mut Object) {
     let Some(Value::Object(plain)) = secret.0.get("stringData").cloned() else { return };
     let mut data = match secret.0.get("data") {
         Some(Value::Object(data)) => data.clone(),
@@ -55,20 +58,70 @@ fn decodes(secret: &Object) -> bool {
 
 /// Copies of a desired and a live Secret in which every value is replaced by plus signs: the same number for equal values of a key,
 /// different numbers for different ones, so that a reader sees *that* they differ. `annotations` names annotations to hide as well.
-/// What was applied last is hidden with them.
+/// The same holds for what was applied last. What should be a map of values and is not is hidden as one value.
 pub fn mask(desired: Option<&Object>, live: Option<&Object>, annotations: &BTreeSet<String>) -> (Option<Object>, Option<Object>) {
     let mut sides = [Side::new(desired), Side::new(live)];
-    let mut keys = BTreeSet::new();
-    for object in sides.iter_mut().flat_map(Side::objects) {
-        if is_secret(object) {
-            normalize(object);
+    sides.iter_mut().flat_map(Side::objects).filter(|object| is_secret(object)).for_each(normalize);
+    for field in FIELDS {
+        let mut keys = BTreeSet::new();
+        for object in sides.iter_mut().flat_map(Side::objects) {
+            keys.extend(object.0.get(field).and_then(Value::as_object).into_iter().flat_map(|d| d.keys().cloned()));
         }
-        keys.extend(object.0.get("data").and_then(Value::as_object).into_iter().flat_map(|d| d.keys().cloned()));
+        hide(&mut sides, &keys, &[field]);
     }
-    hide(&mut sides, &keys, &["data"]);
+    hide(&mut sides, &FIELDS.map(str::to_owned).into(), &[]);
     hide(&mut sides, annotations, &["metadata", "annotations"]);
     let [desired, live] = sides.map(|side| side.finish(annotations));
     (desired, live)
+}
+
+/// `resource.sensitive.mask.annotations` of argocd-cm: names of annotations, separated by commas.
+pub fn hidden_annotations(setting: &str) -> BTreeSet<String> {
+    setting.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// An object as it may be shown to anybody: a Secret without its values and without these annotations, anything else as it is.
+pub fn shown(object: &mut Object, annotations: &BTreeSet<String>) {
+    if is_secret(object)
+        && let (_, Some(masked)) = mask(None, Some(object), annotations)
+    {
+        *object = masked;
+    }
+}
+
+/// A message about an object as it may be shown to anybody. API servers repeat the values that they refuse.
+pub fn shown_message(message: &str, about: &Object) -> String {
+    if !is_secret(about) {
+        return message.to_owned();
+    }
+    let mut values = BTreeSet::new();
+    for field in FIELDS {
+        about.0.get(field).into_iter().for_each(|value| scalars(value, &mut values));
+    }
+    // The longest first: one may be part of another.
+    let mut values: Vec<_> = values.into_iter().filter(|v| v.len() > 2).collect();
+    values.sort_by_key(|v| std::cmp::Reverse(v.len()));
+    values.iter().fold(message.to_owned(), |text, value| text.replace(value.as_str(), MASK))
+}
+
+/// The values in the forms in which a message may have them.
+fn scalars(value: &Value, out: &mut BTreeSet<String>) {
+    match value {
+        Value::Null | Value::Bool(_) => {}
+        Value::Number(number) => {
+            out.insert(number.to_string());
+        }
+        Value::String(text) => {
+            let decoded = STANDARD.decode(text.replace(['\n', '\r'], "")).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            for form in decoded.iter().chain([text, &STANDARD.encode(text)]) {
+                let quoted = Value::from(form.as_str()).to_string();
+                out.insert(quoted.trim_matches('"').to_owned());
+                out.insert(form.clone());
+            }
+        }
+        Value::Array(list) => list.iter().for_each(|value| scalars(value, out)),
+        Value::Object(map) => map.values().for_each(|value| scalars(value, out)),
+    }
 }
 
 /// An object and what it remembers as applied last.
@@ -112,6 +165,10 @@ fn hide(sides: &mut [Side; 2], keys: &BTreeSet<String>, path: &[&str]) {
         let mut masks: BTreeMap<String, String> = BTreeMap::new();
         for map in &mut maps {
             let Some(value) = map.get_mut(key) else { continue };
+            // The map itself, whose values are hidden already.
+            if path.is_empty() && (value.is_object() || value.is_null()) {
+                continue;
+            }
             let plain = value.as_str().map_or_else(|| if value.is_null() { String::new() } else { value.to_string() }, str::to_owned);
             let next = format!("{MASK}{}", "++++".repeat(masks.len()));
             *value = masks.entry(plain).or_insert(next).clone().into();
@@ -121,4 +178,77 @@ fn hide(sides: &mut [Side; 2], keys: &BTreeSet<String>, path: &[&str]) {
 
 fn map_at<'a>(map: &'a mut Map<String, Value>, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
     path.iter().try_fold(map, |map, step| map.get_mut(*step)?.as_object_mut())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const LAST: &str = last_applied::ANNOTATION;
+
+    #[test]
+    fn no_form_of_a_secret_shows_its_values() {
+        let hidden = BTreeSet::from(["token".to_owned()]);
+        let forms = [
+            json!({"data": {"a": "Q0FOQVJZ"}, "stringData": {"b": "CANARY"}}),
+            json!({"data": ["CANARY"]}),
+            json!({"data": "CANARY"}),
+            json!({"data": {"a": ["CANARY"]}}),
+            json!({"data": {"a": {"b": "CANARY"}}}),
+            json!({"data": {"a": 1_234_567}}),
+            json!({"data": 1_234_567}),
+            json!({"data": [], "stringData": {"b": "CANARY"}}),
+            json!({"data": "", "stringData": {"b": "CANARY"}}),
+            json!({"data": null, "stringData": ["CANARY"]}),
+            json!({"stringData": "CANARY"}),
+            json!({"stringData": [{"b": "CANARY"}]}),
+            json!({"stringData": {"b": ["CANARY"]}}),
+            json!({"stringData": {"b": 1_234_567}}),
+            json!({"data": {"a": "not base64 CANARY"}, "stringData": {"b": "CANARY"}}),
+            json!({"metadata": {"annotations": {"token": "CANARY"}}}),
+        ];
+        for form in forms {
+            let mut object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "annotations": {"kept": "yes"}}});
+            tiphys_apimachinery::patch::json_merge::apply_in_place(&mut object, &form).expect("maps");
+            let last = object.to_string();
+            let mut with_last = object.clone();
+            with_last["metadata"]["annotations"][LAST] = last.into();
+            for object in [object, with_last] {
+                let object = Object::from_value(object).expect("a map");
+                let mut alone = object.clone();
+                shown(&mut alone, &hidden);
+                let (desired, live) = mask(Some(&object), Some(&object), &hidden);
+                for shown in [Some(alone), desired, live].into_iter().flatten() {
+                    let text = Value::Object(shown.0.clone()).to_string();
+                    assert!(!text.contains("CANARY") && !text.contains("Q0FOQVJZ") && !text.contains("1234567"), "{form}: {text}");
+                    assert_eq!(shown.annotation("kept"), Some("yes"));
+                    if let Some(last) = shown.annotation(LAST) {
+                        let last: Value = serde_json::from_str(last).expect("last-applied stays JSON");
+                        assert_eq!(last["kind"], "Secret");
+                    }
+                }
+            }
+        }
+        let mut map = Object::from_value(json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}})).expect("a map");
+        shown(&mut map, &hidden);
+        assert_eq!(map.0["data"]["a"], "b");
+    }
+
+    #[test]
+    fn a_refusal_does_not_repeat_values() {
+        let secret = Object::from_value(
+            json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"a": "CAN\"ARY", "n": 1_234_567}, "data": {"b": "Q0FOQVJZ"}}),
+        )
+        .expect("a map");
+        for message in [
+            r#".stringData.a: expected string, got &value.valueUnstructured{Value:"CAN\"ARY"}"#,
+            ".stringData.n: expected string, got &value.valueUnstructured{Value:1234567}",
+            "Secret \"s\" is invalid: data[b]: Invalid value: \"Q0FOQVJZ\"",
+            "Invalid value: CANARY",
+        ] {
+            let shown = shown_message(message, &secret);
+            assert!(shown.contains(MASK) && !shown.contains("ARY") && !shown.contains("Q0FOQVJZ") && !shown.contains("1234567"), "{shown}");
+        }
+    }
 }

@@ -3,7 +3,9 @@
 //! Main function: [`prepare`]. It knows nothing of the live state. What was prepared before with the same rules is used again.
 
 use crate::{
-    marks, permit, track,
+    marks,
+    normalize::unstored,
+    permit, track,
     types::{CompareRules, Condition, ConditionType, KindInfo},
 };
 use std::{cell::LazyCell, collections::HashMap, sync::Arc};
@@ -20,6 +22,8 @@ pub struct Target {
     role: Role,
     /// It is a hook of the deletion, whatever else it is.
     on_delete: bool,
+    /// It could not be made ready, and is as it was rendered.
+    pub fault: Option<String>,
     /// What it was made from.
     rendered: Arc<Kept>,
 }
@@ -41,7 +45,7 @@ pub struct Targets {
     /// What they were made from, in the order in which it came.
     rendered: Vec<Arc<Kept>>,
     all: Vec<Arc<Target>>,
-    /// What users should know about objects that were left out.
+    /// What users should know about objects that were left out or could not be made ready.
     pub warnings: Vec<Condition>,
 }
 
@@ -86,10 +90,14 @@ impl Targets {
 impl Target {
     fn new(index: usize, rendered: Arc<Kept>, rules: &CompareRules, kinds: &dyn KindInfo) -> Self {
         let mut object = Object::clone(&rendered.object());
-        drop_nulls_of_metadata(&mut object);
+        unstored::prepare(&mut object);
         let kind = object.gvk().group_kind();
         let namespaced = kinds.is_namespaced(&kind);
         fill_namespace(&mut object, rules, namespaced);
+        let fault = track::obstacle(&object, &rules.tracking).map(|why| {
+            let label = "Failed to normalize target state: failed to set app instance label on resource";
+            format!("{label} {}/{}: {why}", object.kind(), object.name())
+        });
         track::set(&mut object, &rules.tracking, &rules.dest_namespace);
         let mut key = object.key();
         if key.name.is_empty() && !object.generate_name().is_empty() {
@@ -98,7 +106,7 @@ impl Target {
         let excluded = permit::is_excluded(rules, &kind);
         let role = if excluded { Role::Excluded } else { role(&object) };
         let on_delete = !excluded && is_delete_hook(&object);
-        Self { key, object: Arc::new(object.into()), namespaced, role, on_delete, rendered }
+        Self { key, object: Arc::new(object.into()), namespaced, role, on_delete, fault, rendered }
     }
 
     /// An object that is wanted without being in Git.
@@ -106,7 +114,7 @@ impl Target {
         let key = object.key();
         let object = Arc::new(Kept::from(object));
         let rendered = object.clone();
-        Self { key, object, namespaced: Some(namespaced), role: Role::Resource, on_delete: false, rendered }
+        Self { key, object, namespaced: Some(namespaced), role: Role::Resource, on_delete: false, fault: None, rendered }
     }
 }
 
@@ -163,6 +171,10 @@ pub fn prepare(objects: Vec<Arc<Kept>>, rules: &CompareRules, kinds: &dyn KindIn
         let message = format!("Resource {}/{} {} is excluded in the settings", t.key.group, t.key.kind, t.key.name);
         Condition::new(ConditionType::ExcludedResourceWarning, message)
     }));
+    warnings.extend(all.iter().filter(|t| t.role != Role::Excluded).filter_map(|t| {
+        let message = t.fault.clone()?;
+        Some(Condition::new(ConditionType::ComparisonError, message))
+    }));
     Arc::new(Targets { rendered, all, warnings })
 }
 
@@ -172,16 +184,6 @@ fn fill_namespace(object: &mut Object, rules: &CompareRules, namespaced: Option<
         object.set_namespace("");
     } else if object.namespace().is_empty() {
         object.set_namespace(&rules.dest_namespace);
-    }
-}
-
-/// Templates often leave `labels:` or `annotations:` without entries; nothing and null mean the same there.
-fn drop_nulls_of_metadata(object: &mut Object) {
-    let metadata = object.metadata_mut();
-    for field in ["labels", "annotations", "creationTimestamp"] {
-        if metadata.get(field).is_some_and(serde_json::Value::is_null) {
-            metadata.remove(field);
-        }
     }
 }
 

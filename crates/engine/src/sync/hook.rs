@@ -127,11 +127,41 @@ pub fn delete_policies(object: &Object) -> Vec<DeletePolicy> {
     policies
 }
 
-/// The name given to a hook that has only `generateName`: the same in every call for one operation.
-pub fn generated_name(prefix: &str, revision: &str, phase: SyncPhase, started_at: Timestamp) -> String {
+/// What follows the prefix of a hook that has only `generateName`: the same in every call for one operation.
+pub fn generated_suffix(revision: &str, phase: SyncPhase, started_at: Timestamp) -> String {
     let short = if revision.len() >= 8 { revision.get(..7).unwrap_or(revision) } else { revision };
-    let suffix = format!("{short}-{}-{}", phase.as_str(), started_at.as_second());
-    format!("{prefix}{}", suffix.to_lowercase())
+    format!("{short}-{}-{}", phase.as_str(), started_at.as_second()).to_lowercase()
+}
+
+/// Names of Jobs and Pods become values of labels.
+const LONGEST_NAME: usize = 63;
+/// How much of `generateName` the API server keeps.
+const LONGEST_PREFIX: usize = LONGEST_NAME - 5;
+
+/// The name of a hook that has only `generateName`. It is made of the arguments alone, so that a process that resumes the operation finds the
+/// same one: the second hook of one prefix has `-2` at the end, the third `-3`. What would be too long ends with five characters, as a name
+/// that the API server generates.
+pub fn generated_name(prefix: &str, suffix: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let name = |number: u32| {
+        let suffix = if number == 1 { suffix.to_owned() } else { format!("{suffix}-{number}") };
+        match prefix.len() + suffix.len() {
+            ..=LONGEST_NAME => format!("{prefix}{suffix}"),
+            _ => format!("{}{}", &prefix[..prefix.floor_char_boundary(LONGEST_PREFIX)], five_characters(&format!("{prefix}{suffix}"))),
+        }
+    };
+    (1..).map(name).find(|name| !is_taken(name)).expect("only finitely many names are taken")
+}
+
+/// Five of the characters that the API server generates names of, from a text (FNV-1a).
+fn five_characters(text: &str) -> String {
+    const CHARACTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+    let mut hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let mut next = || {
+        let character = CHARACTERS[(hash % 27) as usize];
+        hash /= 27;
+        char::from(character)
+    };
+    (0..5).map(|_| next()).collect()
 }
 
 /// Whether the finalizer that holds a hook is still there.
@@ -139,13 +169,9 @@ pub fn has_finalizer(object: &Object) -> bool {
     object.finalizers().iter().any(|f| f == HOOK_FINALIZER)
 }
 
-/// Makes a desired hook the one of this operation and phase: name, finalizer and the marks it is recognised by.
-pub fn prepare(hook: &Object, operation_id: &str, revision: &str, phase: SyncPhase, started_at: Timestamp) -> Object {
+/// Makes a desired hook the one of this operation and phase: finalizer and the marks it is recognised by.
+pub fn prepare(hook: &Object, operation_id: &str, phase: SyncPhase) -> Object {
     let mut object = hook.clone();
-    if object.name().is_empty() {
-        let name = generated_name(hook.generate_name(), revision, phase, started_at);
-        object.set_name(&name);
-    }
     let mut finalizers = object.finalizers();
     if !finalizers.iter().any(|f| f == HOOK_FINALIZER) {
         finalizers.push(HOOK_FINALIZER.to_owned());
@@ -165,5 +191,28 @@ fn parse_helm_type(word: &str) -> Option<SyncPhase> {
         "pre-install" | "pre-upgrade" => Some(SyncPhase::PreSync),
         "post-install" | "post-upgrade" => Some(SyncPhase::PostSync),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_names_are_distinct_repeatable_and_fit_into_labels() {
+        let suffix = generated_suffix("0123456789", SyncPhase::PostSync, Timestamp::from_second(1_700_000_000).expect("a time"));
+        assert_eq!(suffix, "0123456-postsync-1700000000");
+        for prefix in ["probe-".to_owned(), "p".repeat(36), "p".repeat(37), format!("{}-", "p".repeat(57)), "ä".repeat(60)] {
+            let mut taken: Vec<String> = Vec::new();
+            for _ in 0..12 {
+                let name = generated_name(&prefix, &suffix, |name| taken.iter().any(|t| t == name));
+                assert_eq!(name, generated_name(&prefix, &suffix, |name| taken.iter().any(|t| t == name)));
+                assert!(name.len() <= LONGEST_NAME && !taken.contains(&name), "{name} after {taken:?}");
+                assert!(name.starts_with(&prefix[..prefix.floor_char_boundary(LONGEST_PREFIX)]), "{name}");
+                taken.push(name);
+            }
+        }
+        let second = generated_name("probe-", &suffix, |name| name == "probe-0123456-postsync-1700000000");
+        assert_eq!(second, "probe-0123456-postsync-1700000000-2");
     }
 }

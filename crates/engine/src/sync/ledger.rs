@@ -40,8 +40,9 @@ impl Ledger {
         self.result(step).map_or("", |r| r.message.as_str())
     }
 
+    /// Whether something is to be heard of the step's object yet.
     pub fn running(&self, step: &Step) -> bool {
-        self.phase(step) == Some(OperationPhase::Running)
+        self.phase(step) == Some(OperationPhase::Running) && !step.is_left_alone()
     }
 
     pub fn completed(&self, step: &Step) -> bool {

@@ -10,6 +10,7 @@ pub mod hook;
 pub mod large_prune;
 mod ledger;
 mod listing;
+pub mod missing;
 pub mod next;
 pub mod options;
 pub mod order;

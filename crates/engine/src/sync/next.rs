@@ -12,7 +12,7 @@ use super::{
     request::SyncRequest,
     step::{Action, Step, SyncPhase},
 };
-use crate::types::Health;
+use crate::{error::EngineError, types::Health};
 use jiff::Timestamp;
 use std::{
     cell::RefCell,
@@ -22,12 +22,15 @@ use std::{
 };
 use tiphys_apimachinery::{Object, ResourceKey};
 
+/// The health of a live object, as [`crate::health::assess`] gives it.
+pub type HealthOf<'a> = &'a dyn Fn(&Object) -> Result<Option<Health>, EngineError>;
+
 /// The cluster as it is seen now.
 #[derive(Clone, Copy)]
 pub struct Observed<'a> {
     /// The live object, whoever it belongs to. It may be a little old: what is older than our own last write is recognised.
     pub live: &'a dyn Fn(&ResourceKey) -> Option<Arc<Object>>,
-    pub health: &'a dyn Fn(&Object) -> Option<Health>,
+    pub health: HealthOf<'a>,
 }
 
 /// What is to be done now, and what to show.

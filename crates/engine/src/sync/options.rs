@@ -100,6 +100,15 @@ impl SyncOptions {
             prune: list.iter().find_map(|o| o.as_ref().strip_prefix("Prune=")).map(str::to_owned),
         }
     }
+
+    /// With the field manager that the Application names for migrating, if it names one.
+    #[must_use]
+    pub fn migrating_from(mut self, manager: Option<&str>) -> Self {
+        if let Some(manager) = manager.filter(|name| !name.is_empty()) {
+            manager.clone_into(&mut self.migration_manager);
+        }
+        self
+    }
 }
 
 /// Splits an annotation at commas; values are trimmed, empty and repeated ones dropped.

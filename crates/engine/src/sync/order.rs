@@ -61,8 +61,13 @@ pub fn sort(steps: &mut Vec<Step>) {
 
 /// Group and kind that a CRD step defines.
 pub fn crd_of<'a>(step: &Step, target: &'a Object) -> Option<(&'a str, &'a str)> {
-    let (group, kind) = (target.str_at("/spec/group"), target.str_at("/spec/names/kind"));
-    (step.is_crd() && !group.is_empty() && !kind.is_empty()).then_some((group, kind))
+    defined_kind(target).filter(|_| step.is_crd())
+}
+
+/// Group and kind that a CRD defines.
+pub fn defined_kind(crd: &Object) -> Option<(&str, &str)> {
+    let (group, kind) = (crd.str_at("/spec/group"), crd.str_at("/spec/names/kind"));
+    (!group.is_empty() && !kind.is_empty()).then_some((group, kind))
 }
 
 /// Moves each step that provides something in front of the first step that needs it, into that step's phase and wave.

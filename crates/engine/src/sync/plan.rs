@@ -5,8 +5,7 @@
 
 use super::{
     hook::{self, DeletePolicy},
-    options,
-    order::{self, crd_of},
+    missing, options, order,
     request::SyncRequest,
     step::{Action, Invalid, PruneRule, Step, SyncPhase},
     wave,
@@ -78,7 +77,7 @@ pub fn plan(comparison: &Comparison, request: &SyncRequest, kinds: &dyn KindInfo
 
 /// Plans a sync; objects that the project does not permit make it invalid.
 pub fn plan_with(comparison: &Comparison, request: &SyncRequest, kinds: &dyn KindInfo, permit: &Permit) -> SyncPlan {
-    let planner = Planner { comparison, request, kinds, permit, crds: crds(comparison) };
+    let planner = Planner { comparison, request, kinds, permit, crds: missing::defined(comparison) };
     let mut steps = planner.steps();
     mirror_prune_waves(&mut steps);
     move_prunes_last(&mut steps, comparison, request);
@@ -93,18 +92,15 @@ struct Planner<'a> {
     request: &'a SyncRequest,
     kinds: &'a dyn KindInfo,
     permit: &'a Permit<'a>,
-    /// The kinds that CRDs among the targets define, and whether they are namespaced.
-    crds: BTreeMap<GroupKind, bool>,
+    /// The kinds that CRDs among the targets define.
+    crds: BTreeMap<GroupKind, missing::Defined>,
 }
 
 impl Planner<'_> {
     fn steps(&self) -> Vec<Step> {
         let mut steps: Vec<Step> = self.comparison.entries.iter().filter_map(|e| self.resource(e)).collect();
         if !self.request.skips_hooks() {
-            for object in &self.comparison.hooks {
-                let object = object.object();
-                steps.extend(hook::phases(&object).into_iter().map(|phase| self.hook(&object, phase)));
-            }
+            self.hooks(&mut steps);
         }
         steps.extend(self.namespace());
         let_hooks_replace(&mut steps);
@@ -112,9 +108,16 @@ impl Planner<'_> {
         steps.retain(|s| seen.insert(s.step_key()));
         for step in &mut steps {
             step.invalid = self.invalid(step);
-            step.skip_dry_run = !step.is_prune() && self.kinds.is_namespaced(&step.gvk.group_kind()).is_none();
+            step.skip_dry_run = !step.is_prune() && self.is_to_come(step);
         }
         steps
+    }
+
+    /// Whether the cluster does not have a step's kind yet, or not in this version: discovery does not know it, or still knows it from a
+    /// definition that is gone and that this sync creates again.
+    fn is_to_come(&self, step: &Step) -> bool {
+        let gk = &step.gvk.group_kind();
+        !self.kinds.serves(&step.gvk) || (!step.unchanged && self.crds.get(gk).is_some_and(|kind| kind.is_created))
     }
 
     /// A resource to be applied, or one to be pruned.
@@ -144,12 +147,16 @@ impl Planner<'_> {
     fn target(&self, desired: &Object, live: Option<&Object>) -> Object {
         let live = live.filter(|_| self.request.options.respect_ignore_differences);
         let options = diff::Options::from(&*self.comparison.rules);
-        live.and_then(|live| diff::respecting(desired, live, &options).ok()).unwrap_or_else(|| desired.clone())
+        live.map_or_else(|| desired.clone(), |live| diff::respecting(desired, live, &options))
     }
 
     fn prune(&self, entry: &Entry, live: &Object) -> Option<Step> {
         // Without a target, but not extra: a copied tracking mark, or targets that could not all be read.
         if !entry.requires_pruning {
+            return None;
+        }
+        // Nor what this sync would have to create again, and with nothing in it.
+        if self.request.options.create_namespace && entry.key == ResourceKey::new("", "Namespace", "", &self.request.dest_namespace) {
             return None;
         }
         let value = options::prune_value(live, self.request.options.prune.as_deref());
@@ -170,11 +177,29 @@ impl Planner<'_> {
         Some(step)
     }
 
-    fn hook(&self, object: &Object, phase: SyncPhase) -> Step {
-        let r = self.request;
-        let target = hook::prepare(object, &r.operation_id, &r.revision, phase, r.started_at);
+    /// Each hook in each of its phases. Those that have only `generateName` get names that no other step has.
+    fn hooks(&self, steps: &mut Vec<Step>) {
+        let named = |object: &Object| !object.name().is_empty();
+        let objects: Vec<Arc<Object>> = self.comparison.hooks.iter().map(|object| object.object()).collect();
+        let (given, generated): (Vec<_>, Vec<_>) = objects.iter().partition(|object| named(object));
+        for object in given.into_iter().chain(generated) {
+            for phase in hook::phases(object) {
+                let mut target = hook::prepare(object, &self.request.operation_id, phase);
+                if !named(&target) {
+                    let suffix = hook::generated_suffix(&self.request.revision, phase, self.request.started_at);
+                    let has_name = |step: &Step, name: &str| step.key.name == name && step.gvk.group_kind() == target.gvk().group_kind();
+                    let is_taken = |name: &str| steps.iter().any(|step| has_name(step, name));
+                    target.set_name(&hook::generated_name(object.generate_name(), &suffix, is_taken));
+                }
+                steps.push(self.hook(target, phase));
+            }
+        }
+    }
+
+    fn hook(&self, target: Object, phase: SyncPhase) -> Step {
+        let policies = hook::delete_policies(&target);
         let mut step = self.write(target, phase, Action::RunHook);
-        step.delete_policies = hook::delete_policies(object);
+        step.delete_policies = policies;
         step
     }
 
@@ -182,7 +207,7 @@ impl Planner<'_> {
     fn write(&self, mut target: Object, phase: SyncPhase, action: Action) -> Step {
         let options = &self.request.options;
         let gk = GroupKind::new(target.group(), target.kind());
-        let namespaced = self.kinds.is_namespaced(&gk).or_else(|| self.crds.get(&gk).copied()).unwrap_or(true);
+        let namespaced = self.kinds.is_namespaced(&gk).or_else(|| self.crds.get(&gk).map(|kind| kind.namespaced)).unwrap_or(true);
         let namespace = if target.namespace().is_empty() { self.request.dest_namespace.clone() } else { target.namespace().to_owned() };
         target.set_namespace(if namespaced { &namespace } else { "" });
         let mut step = blank(&target, phase, action);
@@ -221,37 +246,37 @@ impl Planner<'_> {
     fn invalid(&self, step: &Step) -> Option<Invalid> {
         let gk = step.gvk.group_kind();
         let Some(target) = &step.target else { return step.invalid.clone() };
-        if let Some(namespaced) = self.kinds.is_namespaced(&gk) {
-            return (self.permit)(target, namespaced).err().map(invalid);
-        }
-        // Only of a kind that is certainly missing may it be expected that it will come.
-        if let Some(why) = self.kinds.failure(&gk) {
+        let permitted = match self.kinds.is_namespaced(&gk) {
+            Some(namespaced) => (self.permit)(target, namespaced),
+            // Only of a kind that is certainly missing may it be expected that it will come.
+            None => match self.kinds.failure(&gk) {
+                Some(why) => return Some(missing::undiscovered(step, &why)),
+                None => self.permit_expected(target, &gk),
+            },
+        };
+        if let Err(why) = permitted {
             return Some(invalid(why));
+        }
+        if self.kinds.serves(&step.gvk) {
+            return None;
         }
         let expected = self.request.options.skip_dry_run_on_missing_resource
             || options::has(target, "SkipDryRunOnMissingResource=true")
-            || self.crds.contains_key(&gk);
-        (!expected).then(|| unknown_kind(step))
+            || self.crds.get(&gk).is_some_and(|kind| kind.serves(&step.gvk.version));
+        (!expected).then(|| missing::invalid(step, self.kinds.installed(&gk).as_ref()))
+    }
+
+    /// The project is asked about a kind that is still to come as well. Where the scope is not known either, one of them must be permitted.
+    fn permit_expected(&self, target: &Object, gk: &GroupKind) -> Result<(), String> {
+        match self.crds.get(gk) {
+            Some(kind) => (self.permit)(target, kind.namespaced),
+            None => (self.permit)(target, true).or_else(|why| (self.permit)(target, false).map_err(|_| why)),
+        }
     }
 }
 
 fn invalid(why: String) -> Invalid {
     Invalid { reason: why.clone(), message: why }
-}
-
-fn unknown_kind(step: &Step) -> Invalid {
-    let Gvk { group, kind, .. } = &step.gvk;
-    let api_version = step.gvk.api_version();
-    let (namespace, name) = (&step.result_namespace, &step.key.name);
-    Invalid {
-        reason: format!(
-            "failed to discover server resources for group version {api_version}: the server could not find the requested resource"
-        ),
-        message: format!(
-            "The Kubernetes API could not find {group}/{kind} for requested resource {namespace}/{name}. \
-             Make sure the \"{kind}\" CRD is installed on the destination cluster."
-        ),
-    }
 }
 
 fn blank(object: &Object, phase: SyncPhase, action: Action) -> Step {
@@ -275,17 +300,6 @@ fn blank(object: &Object, phase: SyncPhase, action: Action) -> Step {
         images: images(object),
         invalid: None,
     }
-}
-
-/// The kinds defined by CRDs among the targets, hooks included.
-fn crds(comparison: &Comparison) -> BTreeMap<GroupKind, bool> {
-    let targets = comparison.entries.iter().filter_map(|e| e.desired.as_ref()).chain(&comparison.hooks);
-    let defined = |o: &Arc<Kept>| {
-        let o = o.object();
-        let step = blank(&o, SyncPhase::Sync, Action::Apply);
-        crd_of(&step, &o).map(|(group, kind)| (GroupKind::new(group, kind), o.str_at("/spec/scope") != "Cluster"))
-    };
-    targets.filter(|o| o.kind() == "CustomResourceDefinition").filter_map(defined).collect()
 }
 
 /// The images of a workload's containers.

@@ -6,25 +6,18 @@ use super::{
     effect::{ApplyMode, Effect, EffectErr, EffectOk, Outcome, Write},
     hook,
     ledger::Ledger,
-    next::Observed,
+    next::{HealthOf, Observed},
     plan::SyncPlan,
     progress::{DryRun, OperationPhase, Progress, ResultCode},
     step::{Action, Step},
+    terminate::TERMINATED,
     waiting::observe,
 };
-use crate::types::Health;
 use jiff::Timestamp;
 use tiphys_apimachinery::Object;
 
 /// Folds outcomes into the progress. Effects without an outcome count as not carried out and will be decided again.
-pub fn record(
-    plan: &SyncPlan,
-    progress: Progress,
-    effects: &[Effect],
-    outcomes: &[Outcome],
-    health: &dyn Fn(&Object) -> Option<Health>,
-    now: Timestamp,
-) -> Progress {
+pub fn record(plan: &SyncPlan, progress: Progress, effects: &[Effect], outcomes: &[Outcome], health: HealthOf, now: Timestamp) -> Progress {
     let operation_id = progress.notes.op.clone();
     let mut recorder = Recorder { ledger: Ledger::open(progress, &operation_id), dry_run: plan.dry_run, health, now };
     for outcome in outcomes {
@@ -40,7 +33,7 @@ struct Recorder<'a> {
     ledger: Ledger,
     /// The whole operation is a dry run.
     dry_run: bool,
-    health: &'a dyn Fn(&Object) -> Option<Health>,
+    health: HealthOf<'a>,
     now: Timestamp,
 }
 
@@ -111,7 +104,7 @@ impl Recorder<'_> {
         match result {
             Ok(_) => {}
             Err(error) if error.not_found => mark.gone = true,
-            Err(error) if self.ledger.message(step) == "Terminated" => {
+            Err(error) if self.ledger.running(step) || self.ledger.message(step) == TERMINATED => {
                 self.ledger.set_phase(step, OperationPhase::Failed, &format!("Failed to delete: {}", error.message));
             }
             Err(error) => self.ledger.set_phase(step, OperationPhase::Error, &format!("failed to delete resource: {}", error.message)),
@@ -148,9 +141,11 @@ impl Recorder<'_> {
             // Somebody else's of the same name: ours is gone.
             Ok(EffectOk { live: Some(live), .. }) if self.is_anothers(step, live) => self.ledger.mark_mut(step).gone = true,
             Ok(EffectOk { live: Some(live), .. }) => {
+                // What we deleted ourselves while it was running is being ended; that is not for the object to say.
+                let ending = self.ledger.mark(step).is_some_and(|m| m.deleted && m.uid == live.uid());
                 self.ledger.saw(step, Some(live), self.now);
                 let observed = Observed { live: &|_| None, health: self.health };
-                if let Some((phase, message)) = observe(step, live, observed).filter(|_| self.ledger.running(step)) {
+                if let Some((phase, message)) = observe(step, live, observed).filter(|_| self.ledger.running(step) && !ending) {
                     self.ledger.set_phase(step, phase, &message);
                 }
             }

@@ -153,6 +153,11 @@ impl Step {
         self.gvk.group == "apiextensions.k8s.io" && self.gvk.kind == "CustomResourceDefinition"
     }
 
+    /// A namespace that is made where it is missing and then left alone: nobody waits for it, and its result stays that of its creation.
+    pub fn is_left_alone(&self) -> bool {
+        self.action == Action::CreateNamespace { always: false }
+    }
+
     /// Whether the target is the namespace of this name.
     pub fn is_namespace(&self, name: &str) -> bool {
         !self.is_prune() && self.gvk.group.is_empty() && self.gvk.kind == "Namespace" && self.key.name == name

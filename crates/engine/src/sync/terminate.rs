@@ -1,16 +1,17 @@
-//! Stopping an operation: running hooks are let go and deleted, completed ones only let go.
+//! Stopping an operation: running hooks are deleted and let go, completed ones only let go.
 
 use super::{
     effect::Effect,
-    hook::DeletePolicy,
+    hook::{self, DeletePolicy},
     next::{Decision, RUNNING, Run},
     progress::{OperationPhase, ResultCode},
     step::Step,
-    waiting::{SAFETY_NET, Unseen, observe},
+    waiting::{SAFETY_NET, Unseen, hook_phase},
 };
+use tiphys_apimachinery::Object;
 
 /// Message of a hook that was ended.
-const TERMINATED: &str = "Terminated";
+pub(super) const TERMINATED: &str = "Terminated";
 const ERRORS: [&str; 3] = ["Failed to remove hook finalizer: ", "Failed to delete: ", "Failed to get live resource: "];
 
 impl<'a> Run<'a> {
@@ -23,16 +24,22 @@ impl<'a> Run<'a> {
         if let Some(decision) = self.look_for(&running) {
             return decision;
         }
-        let releases = self.release_effects(&running);
-        if !releases.is_empty() {
-            return Decision { must_store: true, ..self.act(releases, RUNNING) };
-        }
+        let mut deletions = Vec::new();
         for step in running {
-            self.end_hook(step);
+            let held = self.own_live(step).is_some_and(|live| hook::has_finalizer(&live));
+            let deletion = self.delete_hook(step, None).filter(|_| self.is_to_go(step));
+            // Only what is not recorded as completed was running when the sync was terminated, whatever process looks at it: so its end is
+            // recorded after its deletion, as long as our finalizer holds it.
+            if !held || deletion.is_none() {
+                self.end_hook(step);
+            }
+            deletions.extend(deletion);
         }
-        let deletions: Vec<Effect> = self.hooks().filter(|s| self.wants_deletion(s)).filter_map(|s| self.delete_hook(s, None)).collect();
         if !deletions.is_empty() {
             return Decision { must_store: true, ..self.act(deletions, RUNNING) };
+        }
+        if let Some(decision) = self.release_finished() {
+            return decision;
         }
         let failed = self.hooks().any(|s| ERRORS.iter().any(|e| self.ledger.message(s).starts_with(e)));
         if failed {
@@ -59,18 +66,21 @@ impl<'a> Run<'a> {
         if reads.is_empty() { wait.map(|left| self.wait(RUNNING.into(), left)) } else { Some(self.act(reads, RUNNING)) }
     }
 
-    /// The result of a hook that is being ended: its own if it completed meanwhile. Recorded before it is deleted.
+    /// The result of a hook that is being ended: its own if it completed meanwhile.
     fn end_hook(&mut self, step: &Step) {
         let Some(live) = self.own_live(step) else { return };
-        match observe(step, &live, self.observed) {
-            Some((phase, message)) if phase.completed() => self.ledger.set_phase(step, phase, &message),
-            _ => self.ledger.set_phase(step, OperationPhase::Failed, TERMINATED),
-        }
+        let (phase, message) = match hook_phase(step, &live, self.observed) {
+            Ok((phase, message)) if phase.completed() => (phase, message),
+            Ok(_) => (OperationPhase::Failed, TERMINATED.to_owned()),
+            Err(e) => (OperationPhase::Error, format!("Failed to get hook health: {e}")),
+        };
+        self.ledger.set_phase(step, phase, &message);
     }
 
-    fn wants_deletion(&self, step: &Step) -> bool {
-        let ours = self.ledger.status(step) == Some(ResultCode::Synced) && self.own_live(step).is_some();
-        let ended = self.ledger.phase(step) == Some(OperationPhase::Failed) && self.ledger.message(step) == TERMINATED;
-        ours && (ended || (step.has_policy(DeletePolicy::HookFailed) && self.ledger.completed(step)))
+    /// Whether a running hook is deleted: unless it completed meanwhile.
+    fn is_to_go(&self, step: &Step) -> bool {
+        let completed = |live: &Object| hook_phase(step, live, self.observed).is_ok_and(|(phase, _)| phase.completed());
+        let live = self.own_live(step).filter(|_| self.ledger.status(step) == Some(ResultCode::Synced));
+        live.is_some_and(|live| step.has_policy(DeletePolicy::HookFailed) || !completed(&live))
     }
 }

@@ -6,7 +6,10 @@ use super::{
     progress::{OperationPhase, ResultCode},
     step::{Action, PruneRule, Step},
 };
-use crate::types::HealthStatus;
+use crate::{
+    error::EngineError,
+    types::{Health, HealthStatus},
+};
 use std::time::Duration;
 use tiphys_apimachinery::Object;
 
@@ -130,18 +133,18 @@ impl<'a> Run<'a> {
 
 /// The phase that a running step's live object stands for; `None`: as before.
 pub(super) fn observe(step: &Step, live: &Object, observed: Observed) -> Option<(OperationPhase, String)> {
-    let health = (observed.health)(live);
-    let status = health.as_ref().map(|h| h.status);
-    let message = health.map(|h| h.message).unwrap_or_default();
     if !step.is_hook() {
-        return match status {
+        return match (observed.health)(live).ok()? {
             None => Some((OperationPhase::Succeeded, String::new())),
-            Some(HealthStatus::Healthy) => Some((OperationPhase::Succeeded, message)),
-            Some(HealthStatus::Degraded) => Some((OperationPhase::Failed, message)),
+            Some(Health { status: HealthStatus::Healthy, message }) => Some((OperationPhase::Succeeded, message)),
+            Some(Health { status: HealthStatus::Degraded, message }) => Some((OperationPhase::Failed, message)),
             Some(_) => None,
         };
     }
-    let (phase, message) = hook_phase(step, status, message);
+    let (phase, message) = match hook_phase(step, live, observed) {
+        Ok(known) => known,
+        Err(e) => return Some((OperationPhase::Error, format!("failed to get resource health: {e}"))),
+    };
     if phase == OperationPhase::Running && live.deletion_timestamp().is_some() {
         // Our finalizer holds it, but nothing will complete it any more.
         return Some((OperationPhase::Failed, "the hook was deleted before it completed".into()));
@@ -150,13 +153,16 @@ pub(super) fn observe(step: &Step, live: &Object, observed: Observed) -> Option<
 }
 
 /// The phase that a hook's health stands for.
-fn hook_phase(step: &Step, status: Option<HealthStatus>, message: String) -> (OperationPhase, String) {
-    match status {
+pub(super) fn hook_phase(step: &Step, live: &Object, observed: Observed) -> Result<(OperationPhase, String), EngineError> {
+    let health = (observed.health)(live)?;
+    let status = health.as_ref().map(|h| h.status);
+    let message = health.map(|h| h.message).unwrap_or_default();
+    Ok(match status {
         Some(HealthStatus::Healthy) => (OperationPhase::Succeeded, message),
         Some(HealthStatus::Degraded | HealthStatus::Unknown) => (OperationPhase::Failed, message),
         Some(HealthStatus::Progressing | HealthStatus::Suspended) => (OperationPhase::Running, message),
         Some(HealthStatus::Missing) | None => (OperationPhase::Succeeded, format!("{} created", step.key.name)),
-    }
+    })
 }
 
 /// `waiting for <what> <group>/<kind>/<name>[ and N more resources|hooks]`

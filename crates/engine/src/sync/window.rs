@@ -36,6 +36,20 @@ impl<'a> Windows<'a> {
         Ok(self.opened(now)?.into_iter().filter(|o| o.until.is_some()).map(|o| o.window).collect())
     }
 
+    /// As [`active`](Self::active), without those that cannot be read.
+    pub fn readable(&self, now: Timestamp) -> Vec<&'a SyncWindow> {
+        let opened = self.0.iter().filter_map(|window| opened(window, now).ok());
+        opened.filter(|o| o.until.is_some()).map(|o| o.window).collect()
+    }
+
+    /// What is wrong with the first one that cannot be read, by what it says; no sync can be permitted then.
+    pub fn problem(&self) -> Option<String> {
+        self.0.iter().find_map(|w| {
+            let why = read(w).err()?;
+            Some(format!("invalid sync window '{}':'{}':'{}': {why}", w.kind, w.schedule, w.duration))
+        })
+    }
+
     /// Whether a sync may run now. `manual`: a user asked for it. `started`: it runs already, and windows with `syncOverrun` let it go on.
     pub fn can_sync(&self, manual: bool, started: Option<Timestamp>, now: Timestamp) -> Result<bool, String> {
         let opened = self.opened(now).map_err(|e| format!("invalid sync windows: {e}"))?;

@@ -1,12 +1,13 @@
 //! The resource tree of an Application: its resources, what they made, and what each tells of itself.
 //!
-//! Main functions: [`build`] for the tree, [`info::of`] for what one object shows. It must not know where live objects are kept: the
+//! Main functions: [`build`] for the tree, [`info::of`] for what one object shows, [`why::lines`] for what keeps it from being Healthy. It must not know where live objects are kept: the
 //! children of an object are asked for by its uid.
 
 pub mod info;
 mod network;
 pub mod orphans;
 mod pod;
+pub mod why;
 
 use crate::{
     customize::Customizations,
@@ -34,6 +35,7 @@ pub fn build(entries: &[Arc<Entry>], rules: &CompareRules, children: &dyn Fn(&st
             None => builder.nodes.push(entry.node.clone()),
         }
     }
+    why::explain(&mut builder.nodes);
     ApplicationTree { nodes: builder.nodes, ..ApplicationTree::default() }
 }
 

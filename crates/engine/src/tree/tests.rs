@@ -97,6 +97,67 @@ fn fact_100_pods_tell_their_state_in_one_word() {
             "0/1",
         ),
         (json!({"containers": one}), json!({"phase": "Running"}), true, "Terminating", "0/1"),
+        (json!({"containers": one}), json!({"phase": "Succeeded", "reason": "Evicted"}), true, "Evicted", "0/1"),
+        (
+            json!({"containers": one}),
+            json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]}),
+            false,
+            "SchedulingGated",
+            "0/1",
+        ),
+        (
+            json!({"containers": one}),
+            json!({"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 137, "signal": 9}}}]}),
+            false,
+            "Signal:9",
+            "0/1",
+        ),
+        (
+            json!({"containers": one}),
+            json!({"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}]}),
+            false,
+            "OOMKilled",
+            "0/1",
+        ),
+        // One has done its work, another goes on.
+        (
+            json!({"containers": [{"name": "c"}, {"name": "d"}]}),
+            json!({"phase": "Running", "containerStatuses": [
+                {"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}, {"ready": true, "state": {"running": {}}}]}),
+            false,
+            "Running",
+            "1/2",
+        ),
+        (
+            json!({"containers": one, "initContainers": [{"name": "a"}]}),
+            json!({"phase": "Pending", "initContainerStatuses": [{"name": "a", "state": waiting("ErrImagePull")}]}),
+            false,
+            "Init:ErrImagePull",
+            "0/1",
+        ),
+        (
+            json!({"containers": one, "initContainers": [{"name": "a"}]}),
+            json!({"phase": "Pending", "initContainerStatuses": [{"name": "a", "state": waiting("PodInitializing")}]}),
+            false,
+            "Init:0/1",
+            "0/1",
+        ),
+        (
+            json!({"containers": one, "initContainers": [{"name": "a"}]}),
+            json!({"phase": "Failed", "initContainerStatuses": [{"name": "a", "state": {"terminated": {"exitCode": 1, "signal": 15}}}]}),
+            false,
+            "Init:Signal:15",
+            "0/1",
+        ),
+        // A sidecar counts as a container.
+        (
+            json!({"containers": one, "initContainers": [{"name": "a", "restartPolicy": "Always"}]}),
+            json!({"phase": "Running", "initContainerStatuses": [{"name": "a", "started": true, "ready": true, "state": {"running": {}}}],
+                "containerStatuses": [{"ready": true, "state": {"running": {}}}]}),
+            false,
+            "Running",
+            "2/2",
+        ),
         (json!({"containers": one}), json!({"phase": "Running", "reason": "NodeLost"}), true, "Unknown", "0/1"),
     ];
     for (spec, status, deleted, reason, containers) in table {
@@ -125,6 +186,78 @@ fn fact_100_services_and_ingresses_tell_where_they_lead() {
     let networking = info::of(&ingress).and_then(|i| i.networking).expect("networking");
     assert_eq!(networking.external_urls, ["Docs|https://docs", "https://a.example/x"]);
     assert_eq!((networking.target_refs[0].name.as_str(), networking.target_refs[0].namespace.as_str()), ("web", "prod"));
+}
+
+#[test]
+fn fact_100_pods_tell_their_node_restarts_and_requests() {
+    let pod = |phase: &str, restarts: i64| {
+        let container = json!({"name": "c", "image": "b", "resources": {"requests": {"cpu": "100m", "memory": "1Ki"}}});
+        object(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"app": "web"}},
+            "spec": {"nodeName": "n", "containers": [container], "initContainers": [{"name": "i", "image": "a"}]},
+            "status": {"phase": phase, "initContainerStatuses": [{"name": "i", "restartCount": restarts, "state": {"terminated": {"exitCode": 0}}}],
+                "containerStatuses": [{"restartCount": restarts, "state": {"running": {}}}]}}))
+    };
+    let pairs = |list: &[(&str, &str)]| list.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect::<Vec<_>>();
+    let running =
+        [("Status Reason", "Running"), ("Node", "n"), ("Containers", "0/1"), ("Restart Count", "6"), ("cpu", "100"), ("memory", "1024000")];
+    assert_eq!(items(&pod("Running", 3)), pairs(&running));
+    assert_eq!(
+        items(&pod("Succeeded", 0)),
+        pairs(&[("Status Reason", "Succeeded"), ("Node", "n"), ("Containers", "0/1")]),
+        "it holds nothing"
+    );
+    let info = info::of(&pod("Running", 0)).expect("shown");
+    assert_eq!((info.images, info.networking.expect("networking").labels["app"].as_str()), (vec!["a".to_owned(), "b".to_owned()], "web"));
+}
+
+#[test]
+fn fact_100_only_load_balancers_have_addresses() {
+    let status = json!({"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}, {"hostname": "h", "ip": "10.0.0.2"}, {}]}});
+    let networking = |kind: &str| {
+        let spec = json!({"type": kind, "selector": {"app": "web"}});
+        let service = object(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec, "status": status}));
+        let networking = info::of(&service).and_then(|i| i.networking).expect("networking");
+        networking.ingress.iter().map(|i| format!("{}{}", i.hostname, i.ip)).collect::<Vec<_>>()
+    };
+    assert_eq!(networking("LoadBalancer"), ["10.0.0.1", "h"]);
+    assert_eq!(networking("ClusterIP"), Vec::<String>::new());
+}
+
+#[test]
+fn fact_100_the_addresses_of_an_ingress() {
+    let rule = |host: &str, path: &str| {
+        let backend = json!({"service": {"name": format!("to-{host}")}});
+        json!({"host": host, "http": {"paths": [{"path": path, "backend": backend}]}})
+    };
+    let urls = |annotations: Value, tls: Value, rules: Value, balancer: Value| {
+        let ingress = json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "i", "namespace": "ns", "annotations": annotations},
+            "spec": {"tls": tls, "rules": rules}, "status": {"loadBalancer": {"ingress": balancer}}});
+        info::of(&object(ingress)).and_then(|i| i.networking).expect("networking").external_urls
+    };
+    let none = || json!({});
+    assert_eq!(urls(none(), json!([]), json!([rule("a", "/"), rule("b", "/x/*")]), json!([])), ["http://a/", "http://b/x/"]);
+    assert_eq!(urls(none(), json!([{"secretName": "s"}]), json!([rule("a", "")]), json!([])), ["https://a"], "one certificate is for all");
+    assert_eq!(urls(none(), json!([{"host": "a"}]), json!([rule("a", ""), rule("b", "")]), json!([])), ["http://b", "https://a"]);
+    assert_eq!(urls(none(), json!([]), json!([rule("", "/x")]), json!([{"ip": "10.0.0.1"}])), ["http://10.0.0.1/x"], "without a host");
+    assert_eq!(urls(none(), json!([]), json!([rule("", "/x")]), json!([])), Vec::<String>::new());
+    let unwanted = json!({"argocd.argoproj.io/ignore-default-links": "true", "link.argocd.argoproj.io/own": "https://own"});
+    assert_eq!(urls(unwanted, json!([]), json!([rule("a", "/")]), json!([])), ["https://own"]);
+    let old = json!({"apiVersion": "extensions/v1beta1", "kind": "Ingress", "metadata": {"name": "i", "namespace": "ns"},
+        "spec": {"backend": {"serviceName": "first"}, "rules": [{"http": {"paths": [{"backend": {"serviceName": "second"}}]}}]}});
+    let targets = info::of(&object(old)).and_then(|i| i.networking).expect("networking").target_refs;
+    let targets: Vec<_> = targets.iter().map(|t| (t.kind.as_str(), t.namespace.as_str(), t.name.as_str())).collect();
+    assert_eq!(targets, [("Service", "ns", "first"), ("Service", "ns", "second")]);
+}
+
+#[test]
+fn fact_100_an_application_may_be_managed_elsewhere() {
+    let app = |annotations: Value| {
+        items(&object(
+            json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "a", "annotations": annotations}}),
+        ))
+    };
+    assert_eq!(app(json!({"argocd.argoproj.io/managed-by-url": "https://x"})), [("managed-by-url".to_owned(), "https://x".to_owned())]);
+    assert_eq!(app(json!({})), []);
 }
 
 #[test]

@@ -70,6 +70,16 @@ pub trait KindInfo {
     /// `None`: the cluster does not have the kind (or not yet, when its CRD is part of the same Application).
     fn is_namespaced(&self, gk: &GroupKind) -> Option<bool>;
 
+    /// Whether the cluster has the kind in exactly this version.
+    fn serves(&self, gvk: &Gvk) -> bool {
+        self.is_namespaced(&gvk.group_kind()).is_some()
+    }
+
+    /// The kind in the version that the cluster prefers; failing that, a kind of this name in another group.
+    fn installed(&self, _gk: &GroupKind) -> Option<Gvk> {
+        None
+    }
+
     /// Why nothing is known of a kind, when its group could not be asked: then it may well exist.
     fn failure(&self, _gk: &GroupKind) -> Option<String> {
         None
@@ -197,7 +207,7 @@ pub(crate) enum Judged {
     Yes,
     /// A dry run has to be made first.
     NotYet,
-    /// The API server refused the dry run, or its answer cannot be used.
+    /// The API server refused the dry run, or its answer cannot be used; or the desired object could not be made ready.
     Refused,
 }
 

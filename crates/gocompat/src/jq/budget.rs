@@ -40,6 +40,10 @@ impl Budget {
         Self { limits }
     }
 
+    pub fn steps_left(&self) -> u64 {
+        self.limits.steps
+    }
+
     pub fn steps(&mut self, steps: u64) -> Result<(), Fault> {
         match self.limits.steps.checked_sub(steps) {
             Some(left) => {

@@ -30,17 +30,25 @@ const MAX_LENGTH: usize = 8192;
 
 /// Why a program cannot be read, or why it stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JqError(String);
+pub struct JqError {
+    text: String,
+    stopped: bool,
+}
 
 impl JqError {
     fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self { text: text.into(), stopped: false }
+    }
+
+    /// Whether the program was stopped at one of its limits.
+    pub fn is_limit(&self) -> bool {
+        self.stopped
     }
 }
 
 impl fmt::Display for JqError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -60,20 +68,31 @@ impl Program {
 
     /// The results for an input. The error that ended them comes last.
     pub fn run(&self, input: &Value, limits: Limits) -> Results<'_> {
-        Results { machine: Some(machine::Machine::new(&self.0, input.into(), limits)) }
+        Results { machine: Some(machine::Machine::new(&self.0, input.into(), limits)), left: limits.steps }
     }
 }
 
 /// What a program gives, one after the other.
 pub struct Results<'p> {
     machine: Option<machine::Machine<'p>>,
+    left: u64,
+}
+
+impl Results<'_> {
+    /// The steps of the run that were not used so far.
+    pub fn steps_left(&self) -> u64 {
+        self.left
+    }
 }
 
 impl Iterator for Results<'_> {
     type Item = Result<Value, JqError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.machine.as_mut()?.next_result() {
+        let machine = self.machine.as_mut()?;
+        let result = machine.next_result();
+        self.left = machine.budget.steps_left();
+        match result {
             Ok(Some(value)) => Some(Ok((&value).into())),
             Ok(None) => {
                 self.machine = None;
@@ -81,7 +100,7 @@ impl Iterator for Results<'_> {
             }
             Err(fault) => {
                 self.machine = None;
-                Some(Err(JqError::new(fault.message())))
+                Some(Err(JqError { text: fault.message(), stopped: matches!(fault, fault::Fault::Ended(_)) }))
             }
         }
     }

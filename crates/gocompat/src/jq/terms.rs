@@ -163,7 +163,9 @@ impl Parser<'_> {
 
     /// What follows `reduce` or `foreach`.
     fn fold(&mut self, reduce: bool) -> Parsed {
+        self.enter()?;
         let source = self.expression(0)?;
+        self.leave();
         self.expect_word("as")?;
         let mut names = Vec::new();
         let pattern = self.pattern(&mut names)?;
@@ -246,6 +248,8 @@ impl Parser<'_> {
 
     /// What follows `{`.
     fn object(&mut self) -> Parsed {
+        // Values of entries are no queries, which count themselves.
+        self.enter()?;
         let mut entries: Vec<(Node, Node)> = Vec::new();
         while !self.takes("}") {
             if !entries.is_empty() {
@@ -257,6 +261,7 @@ impl Parser<'_> {
             self.part()?;
             entries.push(self.entry()?);
         }
+        self.leave();
         let known = |node: &Node| match node {
             Node::Const(value) => Some(value.clone()),
             _ => None,

@@ -23,6 +23,8 @@ static CERTIFICATE: Named = Named { name: "sprig.certificate", underlying: None 
 const PAIR: Type = Type::Named(&CERTIFICATE);
 /// Steps charged for an RSA key of 2048 bits.
 const SLOW: u64 = 2_000_000;
+/// Steps charged for reading keys and certificates and for a signature.
+const SIGNED: u64 = SLOW / 20;
 /// What a key of Ed25519 begins with as PKCS #8.
 const ED25519: &[u8] = &[0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 
@@ -34,8 +36,8 @@ pub(super) const fn table<H: Host>() -> [(&'static str, Function); 8] {
     const NAMED: [Type; 6] = [Type::String, LIST, LIST, INT, PAIR, Type::String];
     const SELF: &[Type] = &[Type::String, LIST, LIST, INT];
     const SELF_WITH_KEY: &[Type] = &[Type::String, LIST, LIST, INT, Type::String];
-    const SIGNED: &[Type] = &[Type::String, LIST, LIST, INT, PAIR];
-    const SIGNED_WITH_KEY: &[Type] = &NAMED;
+    const BY_OTHER: &[Type] = &[Type::String, LIST, LIST, INT, PAIR];
+    const BY_OTHER_WITH_KEY: &[Type] = &NAMED;
     [
         ("genPrivateKey", Function::new(&[Type::String], private_key::<H>)),
         ("buildCustomCert", Function::new(&[Type::String, Type::String], given)),
@@ -43,8 +45,8 @@ pub(super) const fn table<H: Host>() -> [(&'static str, Function); 8] {
         ("genCAWithKey", Function::new(&[Type::String, INT, Type::String], |call| authority::<H>(call, Some(2)))),
         ("genSelfSignedCert", Function::new(SELF, |call| signed::<H>(call, None, None))),
         ("genSelfSignedCertWithKey", Function::new(SELF_WITH_KEY, |call| signed::<H>(call, None, Some(4)))),
-        ("genSignedCert", Function::new(SIGNED, |call| signed::<H>(call, Some(4), None))),
-        ("genSignedCertWithKey", Function::new(SIGNED_WITH_KEY, |call| signed::<H>(call, Some(4), Some(5)))),
+        ("genSignedCert", Function::new(BY_OTHER, |call| signed::<H>(call, Some(4), None))),
+        ("genSignedCertWithKey", Function::new(BY_OTHER_WITH_KEY, |call| signed::<H>(call, Some(4), Some(5)))),
     ]
 }
 
@@ -132,6 +134,7 @@ fn private_key<H: Host>(call: &mut Call<'_>) -> Out {
             pem("PRIVATE KEY", &[ED25519, &seed].concat())
         }
         "ecdsa" => {
+            call.budget().steps(SIGNED)?;
             let key = p256::SecretKey::random(&mut Chance(call.host::<H>()?.sources()));
             let public = key.public_key().to_sec1_bytes();
             pem("EC PRIVATE KEY", &[P256.0, &key.to_bytes(), P256.1, &public].concat())
@@ -170,7 +173,6 @@ fn read_key(text: &str) -> Result<KeyPair, String> {
 fn key<H: Host>(call: &mut Call<'_>, given: Option<usize>) -> Result<(KeyPair, String), Error> {
     if let Some(index) = given {
         let text = call.text(index)?.into_owned();
-        call.budget().steps(SLOW / 100)?;
         return read_key(&text).map(|pair| (pair, text)).map_err(|e| Error::function(format!("parsing private key: {e}")));
     }
     let key = rsa_key::<H>(call, 2048)?;
@@ -210,6 +212,7 @@ fn created(result: Result<rcgen::Certificate, rcgen::Error>, key: String) -> Out
 
 fn authority<H: Host>(call: &mut Call<'_>, given: Option<usize>) -> Out {
     let (name, days) = (call.text(0)?.into_owned(), call.integer(1)?);
+    call.budget().steps(SIGNED)?;
     let (pair, text) = key::<H>(call, given)?;
     let mut params = params::<H>(call, &name, days, Vec::new())?;
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -241,6 +244,7 @@ fn shown(value: &Value) -> Result<String, Error> {
 
 fn signed<H: Host>(call: &mut Call<'_>, issuer: Option<usize>, given: Option<usize>) -> Out {
     let (name, days) = (call.text(0)?.into_owned(), call.integer(3)?);
+    call.budget().steps(SIGNED)?;
     let (pair, text) = key::<H>(call, given)?;
     let issuer = issuer.map(|index| read_issuer(call.arg(index))).transpose()?;
     let names = alternatives(call)?;
@@ -268,6 +272,7 @@ fn read_issuer(value: &Value) -> Result<Issuer<'static, KeyPair>, Error> {
 
 /// A certificate and key that are given in base64.
 fn given(call: &mut Call<'_>) -> Out {
+    call.budget().steps(SIGNED)?;
     let (cert, key) = (base64_decoded(call.string(0)?.as_bytes()), base64_decoded(call.string(1)?.as_bytes()));
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let cert = text(cert.map_err(|_| Error::function("unable to decode base64 certificate"))?);

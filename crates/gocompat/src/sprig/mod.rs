@@ -25,7 +25,7 @@ mod values;
 mod versions;
 mod words;
 
-pub use json_value::to_json_value;
+pub use json_value::{to_json_value, to_yaml_value};
 
 use crate::template::{Budget, Error, Function, Type, Value};
 use jiff::{Timestamp, tz::TimeZone};

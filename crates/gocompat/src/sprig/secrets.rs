@@ -153,7 +153,8 @@ fn derive(call: &mut Call<'_>) -> Out {
     let crate::template::Value::Uint(_, counter) = *call.arg(0) else { return fails("the counter is no number") };
     let kind = call.text(1)?;
     let Some(shapes) = shapes(&kind) else { return Ok(format!("cannot find password template {kind}").into()) };
-    call.budget().steps(SLOW)?;
+    // Twice as slow, and 32 MiB besides.
+    call.budget().steps(2 * SLOW)?;
     let length = |text: &[u8]| u32::try_from(text.len()).unwrap_or(u32::MAX).to_be_bytes();
     let (password, user, site) = (call.string(2)?.as_bytes(), call.string(3)?.as_bytes(), call.string(4)?.as_bytes());
     let salt = [SEED.as_bytes(), &length(user), user].concat();

@@ -3,7 +3,26 @@
 //! Main type: [`Budget`]. The executor charges steps, output and frames; functions that loop or build values charge for themselves.
 
 use super::error::Error;
-use std::cell::Cell;
+use std::{cell::Cell, fmt, sync::Arc, time::Duration};
+
+/// Steps between two questions whether the time is over.
+const LOOK: u64 = 1 << 14;
+
+/// When a render has to be done. Steps are what bounds it; but they are not worth the same on every machine.
+#[derive(Clone)]
+pub struct Deadline {
+    /// For the message.
+    pub limit: Duration,
+    /// How to raise it, for the message; empty if there is no way.
+    pub hint: &'static str,
+    pub passed: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl fmt::Debug for Deadline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Deadline").field(&self.limit).finish()
+    }
+}
 
 /// The limits of a render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,16 +48,34 @@ pub struct Budget {
     output: Cell<u64>,
     memory: Cell<u64>,
     limits: Limits,
+    deadline: Option<Deadline>,
+    until_look: Cell<u64>,
 }
 
 impl Budget {
     pub fn new(limits: Limits) -> Self {
-        Self { steps: Cell::new(limits.steps), output: Cell::new(limits.output), memory: Cell::new(limits.memory), limits }
+        let (steps, output, memory) = (Cell::new(limits.steps), Cell::new(limits.output), Cell::new(limits.memory));
+        Self { steps, output, memory, limits, deadline: None, until_look: Cell::new(0) }
+    }
+
+    /// The same, and it ends at this time.
+    pub fn until(self, deadline: Option<Deadline>) -> Self {
+        Self { deadline, ..self }
     }
 
     /// Charges work.
     pub fn steps(&self, count: u64) -> Result<(), Error> {
-        take(&self.steps, count).ok_or_else(|| Error::limit(format!("rendering takes more than {} steps", self.limits.steps)))
+        take(&self.steps, count).ok_or_else(|| Error::limit(format!("rendering takes more than {} steps", self.limits.steps)))?;
+        match (take(&self.until_look, count), &self.deadline) {
+            (None, Some(deadline)) => {
+                self.until_look.set(LOOK);
+                match (deadline.passed)() {
+                    true => Err(Error::limit(format!("rendering takes more than {} seconds{}", deadline.limit.as_secs(), deadline.hint))),
+                    false => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Charges output.

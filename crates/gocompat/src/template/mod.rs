@@ -22,7 +22,7 @@ mod types;
 mod unicode;
 mod value;
 
-pub use budget::{Budget, Limits};
+pub use budget::{Budget, Deadline, Limits};
 pub use code::Template;
 pub use error::{Error, ErrorKind};
 pub use exec::{MissingKey, Options, execute};

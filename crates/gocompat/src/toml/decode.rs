@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 mod scalar;
 
-/// Nesting of lists and tables.
+/// Nesting of lists and tables, those included that a dotted name makes.
 const DEPTH: usize = 200;
 
 /// The table that a text describes; whole numbers are integers.
@@ -113,7 +113,9 @@ impl Reader<'_> {
         (self.table, self.key) = (Vec::new(), String::new());
         let path = self.path(true)?;
         if !self.take(if list { "]]" } else { "]" }) {
-            let (found, wanted) = (self.found(), if list { "table array name delimiter ']'" } else { "table name" });
+            // The end of the text is a character here.
+            let found = quote_rune(self.peek().unwrap_or_default());
+            let wanted = if list { "table array name delimiter ']'" } else { "table name" };
             return self.refuse(match list {
                 true => format!("expected end of {wanted}, but got {found} instead"),
                 false => format!("expected '.' or ']' to end {wanted}, but got {found} instead"),
@@ -163,7 +165,7 @@ impl Reader<'_> {
         let path = self.key_and_sign()?;
         let (last, above) = path.split_last().map_or((String::new(), Vec::new()), |(last, above)| (last.clone(), above.to_vec()));
         self.key.clone_from(&last);
-        let value = self.value(0)?;
+        let value = self.value(self.table.len() + path.len())?;
         let full: Vec<String> = self.table.iter().chain(&above).cloned().collect();
         let free = reach(&mut self.root, &full).is_some_and(|table| match table.get(&last) {
             None => table.insert(last, value).is_none(),
@@ -201,6 +203,9 @@ impl Reader<'_> {
         let mut path = Vec::new();
         loop {
             self.blanks();
+            if path.len() == DEPTH {
+                return self.refuse("values nest too deeply");
+            }
             path.push(match self.peek() {
                 Some('"') => self.basic_string()?,
                 Some('\'') => self.literal_string()?,
@@ -275,7 +280,7 @@ impl Reader<'_> {
                 _ => {}
             }
             let path = self.key_and_sign()?;
-            let value = self.value(depth + 1)?;
+            let value = self.value(depth + path.len())?;
             let Some((last, above)) = path.split_last() else { continue };
             let free =
                 reach(&mut table, above).is_some_and(|table| !table.contains_key(last) && table.insert(last.clone(), value).is_none());

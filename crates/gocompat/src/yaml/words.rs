@@ -10,6 +10,12 @@ impl YamlError {
     pub fn go_text(&self) -> String {
         if self.go_line == 0 { self.message.clone() } else { format!("line {}: {}", self.go_line, self.message) }
     }
+
+    /// The text as sigs.k8s.io/yaml words it, which reads YAML as JSON. What only JSON does not have is not said by go-yaml.
+    pub fn json_text(&self) -> String {
+        let by_go_yaml = !self.message.starts_with("json: ") && !self.message.starts_with("unsupported map key");
+        format!("error converting YAML to JSON: {}{}", if by_go_yaml { "yaml: " } else { "" }, self.go_text())
+    }
 }
 
 /// A value as Go's `%#v` prints it.

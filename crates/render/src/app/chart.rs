@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Budget, RenderError, Rendered, SourceFiles, SourceKind,
     helm::{
-        Capabilities, HelmError, KubeVersion, Limits, ParsedChart, PrintOptions, Release, RenderOptions,
+        Capabilities, Deadline, HelmError, KubeVersion, Limits, ParsedChart, PrintOptions, Release, RenderOptions,
         chart::Chart,
         values::{Settings, Values, user_values},
     },
@@ -31,6 +31,11 @@ pub trait Charts {
 
     /// Chance and time for one render.
     fn sources(&self) -> Arc<dyn Fn() -> sprig::Sources + Send + Sync>;
+
+    /// When the render has to be done.
+    fn deadline(&self) -> Option<Deadline> {
+        None
+    }
 }
 
 /// All that a chart's objects depend on besides files.
@@ -127,7 +132,7 @@ fn without_commas(value: &str) -> String {
 }
 
 fn failed(e: HelmError) -> RenderError {
-    RenderError::Source(format!("failed to execute helm template command: {}", e.to_string().trim_end()))
+    RenderError::Source(format!("failed to execute helm template command: Error: {}", e.to_string().trim_end()))
 }
 
 /// What a file has in it, or Go's words for there being none.
@@ -204,6 +209,7 @@ pub(crate) fn render(
         release: Release { name: options.release.clone(), namespace, ..Release::default() },
         capabilities,
         skip_schema_validation: options.skip_schema_validation,
+        deadline: charts.deadline(),
         ..RenderOptions::new(charts.sources())
     };
     let mut made = chart.render(&user, &render, &limits).map_err(failed)?;

@@ -116,7 +116,7 @@ pub fn resolve(
         let places = if is_pattern(&place.path) {
             let matches = expand(files, &place.path, &file.raw).map_err(failed)?;
             if matches.is_empty() && !ignore_missing {
-                return Err(failed(format!("values file glob {:?} matched no files", file.raw)));
+                return Err(RenderError::NoValuesFile(file.raw.clone()));
             }
             let matches = matches.into_iter().map(|path| Place { reference: place.reference.clone(), path });
             matches.filter(|p| !explicit.contains(p)).collect()

@@ -43,7 +43,11 @@ impl KubeVersion {
             return Err(format!("illegal version string {}", quote(text)));
         }
         let mut numbers = Vec::new();
-        for component in components {
+        for (i, component) in components.into_iter().enumerate() {
+            // Those behind the first may begin with one.
+            if i == 0 && component.len() > 1 && component.starts_with('0') {
+                return Err(format!("illegal zero-prefixed version component {} in {}", quote(component), quote(text)));
+            }
             let number: u64 = component.parse().map_err(|_| {
                 let (component, text) = (quote(component), quote(text));
                 format!("illegal non-numeric version component {component} in {text}: strconv.ParseUint: parsing {component}: value out of range")
@@ -53,8 +57,8 @@ impl KubeVersion {
         Ok(Self {
             version: if text.starts_with('v') { text.to_owned() } else { format!("v{text}") },
             normalized: format!("v{}", numbers.join(".")),
-            major: numbers.swap_remove(0),
-            minor: numbers.swap_remove(0),
+            major: numbers[0].clone(),
+            minor: numbers[1].clone(),
         })
     }
 }

@@ -89,7 +89,7 @@ impl Head {
     fn read(source: &str, text: &str, limits: &yaml::Limits) -> Result<Self, HelmError> {
         let said = |why: String| format!("YAML parse error on {source}: {why}");
         let unreadable = |e: yaml::YamlError| HelmError::Manifest {
-            message: said(format!("error converting YAML to JSON: yaml: {}", e.go_text())),
+            message: said(e.json_text()),
             place: Box::new(Place { source: source.to_owned(), text: text.to_owned(), made: true, line: e.line, column: e.column }),
         };
         let document = yaml::parse_document(text, limits, Duplicates::LastWins).map_err(unreadable)?;

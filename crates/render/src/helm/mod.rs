@@ -18,7 +18,7 @@ pub use engine::{LooseTemplate, render_templates};
 pub use manifests::{Hook, Manifest};
 pub use release::{Release, check_name, release_name};
 pub use render::{ParsedChart, PrintOptions, RenderOptions, RenderedChart, check_installable, document, render_chart};
-pub use tiphys_gocompat::sprig::Sources;
+pub use tiphys_gocompat::{sprig::Sources, template::Deadline};
 
 use crate::FileError;
 use tiphys_gocompat::yaml::{self, Duplicates};

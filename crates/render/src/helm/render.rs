@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tiphys_gocompat::path_match;
 use tiphys_gocompat::semver::{Constraints, Version};
-use tiphys_gocompat::sprig::Sources;
+use tiphys_gocompat::{sprig::Sources, template::Deadline};
 
 const NOTES: &str = "NOTES.txt";
 
@@ -30,6 +30,7 @@ pub struct RenderOptions {
     pub lint: bool,
     /// Where chance and time come from; asked once for each render.
     pub sources: Arc<dyn Fn() -> Sources + Send + Sync>,
+    pub deadline: Option<Deadline>,
 }
 
 impl RenderOptions {
@@ -42,6 +43,7 @@ impl RenderOptions {
             strict: false,
             lint: false,
             sources,
+            deadline: None,
         }
     }
 }
@@ -64,8 +66,8 @@ struct Prepared {
     /// Those of all charts.
     values: Values,
     warnings: Vec<String>,
-    /// Set when the schemas have been found to agree.
-    agreed: OnceLock<()>,
+    /// Set when the schemas have been found to agree; what Helm warned of then.
+    agreed: OnceLock<Vec<String>>,
 }
 
 /// What came of a chart.
@@ -97,8 +99,14 @@ pub fn render_chart(chart: Chart, user: &Values, options: &RenderOptions, limits
     ParsedChart::new(chart).render(user, options, limits)
 }
 
-/// What Helm asks of a chart before it renders it: that it is no library and that its dependencies are there.
+/// What Helm asks of a chart before it renders it: that its form is known, that it is no library and that its dependencies are there.
 pub fn check_installable(chart: &Chart) -> Result<(), HelmError> {
+    match chart.metadata.api_version.as_str() {
+        "v1" | "v2" | "" => {}
+        // A form that Helm can load, and does not install.
+        "v3" => return Err(HelmError::chart("invalid chart apiVersion")),
+        _ => return Err(HelmError::chart("unsupported chart version")),
+    }
     if !matches!(chart.metadata.kind.as_str(), "" | "application") {
         return Err(HelmError::chart(format!("{} charts are not installable", chart.metadata.kind)));
     }
@@ -144,9 +152,10 @@ impl ParsedChart {
         options.release.check()?;
         let prepared = self.prepared(user, limits, warnings)?;
         let Prepared { chart, values, .. } = &*prepared;
-        if !options.skip_schema_validation && prepared.agreed.get().is_none() {
-            values::check_schemas(chart, values, limits)?;
-            prepared.agreed.get_or_init(|| ());
+        if !options.skip_schema_validation {
+            let known = prepared.agreed.get().cloned();
+            let told = known.map_or_else(|| values::check_schemas(chart, values, limits), Ok)?;
+            warnings.extend_from_slice(prepared.agreed.get_or_init(|| told));
         }
         check_kube_version(chart, options)?;
         let (mut files, more) = self.templates.render(chart, values, options, &limits.templates)?;
@@ -172,6 +181,7 @@ impl ParsedChart {
         warnings.extend(values::prepare(&mut chart, user, limits).map_err(failed)?);
         let (values, more) = values::coalesce(&chart, user, limits)?;
         warnings.extend(more);
+        warnings.extend(values::forgotten_nulls(&chart, user));
         let warnings = warnings[before..].to_vec();
         let made = Arc::new(Prepared { user: text, limits: *limits, chart, values, warnings, agreed: OnceLock::new() });
         *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = Some(made.clone());

@@ -1,6 +1,12 @@
 //! Talking to a remote repository: listing its refs and fetching a commit into a bare copy.
 
-use super::{Store, error::text, http, ssh};
+use super::{
+    GitLimit, GitLimits, Guard, Store,
+    error::text,
+    http,
+    limits::{CountedHttp, CountedTransport, Watch},
+    ssh,
+};
 use crate::{RepoAccess, RepoError, revision::Reference, url::Location};
 use gix::{
     ObjectId,
@@ -11,7 +17,7 @@ use gix::{
         handshake::Ref,
         transport::{
             Protocol,
-            client::blocking_io::{Transport, connect},
+            client::blocking_io::{Transport, connect, http::connect_http},
         },
     },
     remote::{
@@ -20,7 +26,12 @@ use gix::{
         ref_map,
     },
 };
-use std::{num::NonZeroU32, path::Path, sync::atomic::AtomicBool, time::Duration};
+use std::{
+    num::NonZeroU32,
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 /// A remote repository with credentials. All methods block.
 pub(crate) struct Remote<'a> {
@@ -28,6 +39,7 @@ pub(crate) struct Remote<'a> {
     pub access: &'a RepoAccess,
     pub timeout: Duration,
     pub ssh_program: &'a str,
+    pub limits: GitLimits,
 }
 
 /// What a fetch asks for.
@@ -42,25 +54,33 @@ enum Want<'a> {
 
 impl Remote<'_> {
     /// The refs of the remote. `copy` is the folder of the bare copy, made when it is missing.
-    pub fn list_refs(&self, copy: &Path) -> Result<Vec<Reference>, RepoError> {
-        let store = open_or_init(copy, &self.location.shown())?;
-        let refs = self.connected(&store, &[], |connection| {
+    pub fn list_refs(&self, copy: &Path, stop: &Arc<AtomicBool>) -> Result<Vec<Reference>, RepoError> {
+        let store = open_or_init(copy, &self.location.shown(), self.limits)?;
+        let refs = self.connected(&store, &[], stop, |connection, _| {
             let options = ref_map::Options { prefix_from_spec_as_filter_on_remote: false, ..Default::default() };
             Ok(connection.ref_map(Discard, options)?.0.remote_refs)
         })?;
+        if refs.len() as u64 > self.limits.refs {
+            return Err(self.limits.exceeded(GitLimit::Refs, self.location.shown()));
+        }
         Ok(refs.iter().filter_map(reference).collect())
     }
 
     /// Brings a commit into the copy: by its SHA, else by a ref that points to it, else with everything there is.
-    pub fn fetch(&self, copy: &Path, sha: &str, refs: &[Reference], stop: &AtomicBool) -> Result<(), RepoError> {
-        let store = open_or_init(copy, &self.location.shown())?;
+    pub fn fetch(&self, copy: &Path, sha: &str, refs: &[Reference], stop: &Arc<AtomicBool>) -> Result<(), RepoError> {
+        let store = open_or_init(copy, &self.location.shown(), self.limits)?;
         let full = sha.len() == 40;
         let sha = sha.to_ascii_lowercase();
         if full {
             let by_sha = self.fetch_want(&store, &Want::Commit(&sha), stop);
             match by_sha {
                 Ok(()) if store.commit(&sha)?.is_some() => return Ok(()),
-                Err(e @ (RepoError::AuthFailed { .. } | RepoError::NotFound { .. } | RepoError::Timeout { .. })) => return Err(e),
+                Err(
+                    e @ (RepoError::AuthFailed { .. }
+                    | RepoError::NotFound { .. }
+                    | RepoError::Timeout { .. }
+                    | RepoError::OverLimit { .. }),
+                ) => return Err(e),
                 _ => {}
             }
             if let Some(named) = refs.iter().find(|r| r.sha == sha && r.name.starts_with("refs/")) {
@@ -73,7 +93,7 @@ impl Remote<'_> {
         self.fetch_want(&store, &Want::Everything, stop)
     }
 
-    fn fetch_want(&self, store: &Store, want: &Want<'_>, stop: &AtomicBool) -> Result<(), RepoError> {
+    fn fetch_want(&self, store: &Store, want: &Want<'_>, stop: &Arc<AtomicBool>) -> Result<(), RepoError> {
         let (specs, shallow) = match want {
             Want::Commit(sha) => (vec![format!("+{sha}:refs/tiphys/{sha}")], Shallow::DepthAtRemote(NonZeroU32::MIN)),
             Want::Ref(name) => (vec![format!("+{name}:refs/tiphys/by-ref")], Shallow::DepthAtRemote(NonZeroU32::MIN)),
@@ -82,9 +102,10 @@ impl Remote<'_> {
                 (specs.to_vec(), Shallow::undo())
             }
         };
-        self.connected(store, &specs, |connection| {
+        self.connected(store, &specs, stop, |connection, guard| {
             let fetch = connection.prepare_fetch(Discard, ref_map::Options::default())?;
-            fetch.with_shallow(shallow).receive(Discard, stop).map(|_| ())
+            guard.expect_pack();
+            fetch.with_shallow(shallow).receive(Watch::new(guard), guard.stop()).map(|_| ())
         })
     }
 
@@ -93,7 +114,8 @@ impl Remote<'_> {
         &self,
         store: &Store,
         specs: &[String],
-        work: impl FnOnce(gix::remote::Connection<'_, '_, '_, Box<dyn Transport + Send>>) -> gix::Result<T>,
+        stop: &Arc<AtomicBool>,
+        work: impl FnOnce(gix::remote::Connection<'_, '_, '_, Box<dyn Transport + Send>>, &Arc<Guard>) -> gix::Result<T>,
     ) -> Result<T, RepoError> {
         let repo = store.local();
         let shown = self.location.shown();
@@ -101,19 +123,31 @@ impl Remote<'_> {
             Location::Ssh { .. } => Some(ssh::Files::new(self.access)?),
             _ => None,
         };
+        let guard = Guard::new(self.limits, stop);
         let outcome = (|| {
             let url = gix::url::parse(shown.as_str())?;
             let remote = repo.remote_at_without_url_rewrite(url.clone())?.with_fetch_tags(Tags::None);
             let remote = remote.with_refspecs(specs.iter().map(String::as_str), Direction::Fetch)?;
             let ssh = ssh.as_ref().map(|files| files.options(self.ssh_program)).unwrap_or_default();
-            let transport = connect::connect(url, connect::Options { version: Protocol::V2, ssh, trace: false })?;
+            let transport: Box<dyn Transport + Send> = match self.location {
+                Location::Http { .. } => Box::new(connect_http(CountedHttp::new(&guard), url, Protocol::V2, false)),
+                _ => {
+                    let inner = connect::connect(url, connect::Options { version: Protocol::V2, ssh, trace: false })?;
+                    Box::new(CountedTransport { inner, guard: Arc::clone(&guard) })
+                }
+            };
             let connection = remote.to_connection_with_transport(transport).with_credentials(|action| Ok(self.credentials(action)));
-            work(match self.location {
+            let connection = match self.location {
                 Location::Http { .. } => connection.with_transport_options(Box::new(http::options(self.access, self.timeout))),
                 _ => connection,
-            })
+            };
+            work(connection, &guard)
         })();
-        outcome.map_err(|e: gix::Error| self.classify(&e))
+        outcome.map_err(|e: gix::Error| match guard.exceeded() {
+            Some(limit) => self.limits.exceeded(limit, shown),
+            None if e.is_resource_exhausted() => self.limits.exceeded(GitLimit::Object, shown),
+            None => self.classify(&e),
+        })
     }
 
     /// Username and password for the host they belong to, and for no other: a redirect gets none.
@@ -183,14 +217,15 @@ fn reference(r: &Ref) -> Option<Reference> {
 const LOCKS: &[&str] = &["shallow.lock", "packed-refs.lock", "HEAD.lock", "config.lock"];
 
 /// Opens the bare copy; makes it when it is missing or cannot be opened.
-pub(crate) fn open_or_init(path: &Path, url: &str) -> Result<Store, RepoError> {
+pub(crate) fn open_or_init(path: &Path, url: &str, limits: GitLimits) -> Result<Store, RepoError> {
     if path.join("HEAD").exists() {
-        if let Ok(store) = Store::open(path, url) {
+        if let Ok(store) = Store::open(path, url, limits) {
             return Ok(store);
         }
         std::fs::remove_dir_all(path).map_err(|e| RepoError::Internal(format!("cannot remove {}: {e}", path.display())))?;
     }
-    super::init_bare(path).map(|store| Store { url: url.into(), ..store })
+    super::init_bare(path)?;
+    Store::open(path, url, limits)
 }
 
 /// Removes locks of a process that is gone. Only before the first use of a copy in this process.

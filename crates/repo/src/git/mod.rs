@@ -2,15 +2,20 @@
 //!
 //! [`Store`] is an opened object database, [`GitFiles`] the tree of one commit as [`tiphys_render::SourceFiles`]. All functions block.
 
+mod changes;
 mod error;
 mod fetch;
 mod http;
+mod limits;
 mod refs;
 mod ssh;
 mod tree;
 mod write;
 
+pub(crate) use changes::any_changed;
 pub(crate) use fetch::{Remote, remove_stale_locks};
+pub(crate) use limits::Guard;
+pub use limits::{GitLimit, GitLimits};
 pub(crate) use tree::{Found, GitFiles};
 pub(crate) use write::{commit_files, init_bare};
 
@@ -29,6 +34,7 @@ pub(crate) struct Store {
     /// For messages.
     url: Arc<str>,
     trees: tree::Trees,
+    limits: GitLimits,
     /// The commit that was found last: after a push everybody asks for the same one.
     last: Arc<Mutex<Option<CommitId>>>,
 }
@@ -48,14 +54,15 @@ pub(crate) struct CommitId {
 
 impl Store {
     /// Opens a repository (bare or not) without reading any configuration but its own, and without its hooks.
-    pub fn open(path: &Path, url: &str) -> Result<Self, RepoError> {
+    pub fn open(path: &Path, url: &str, limits: GitLimits) -> Result<Self, RepoError> {
         if !path.exists() {
             return Err(RepoError::NotFound { url: url.to_owned() });
         }
         let repo = gix::open::Options::isolated()
+            .config_overrides(limits.config())
             .open(path)
             .map_err(|e| RepoError::Corrupt { url: url.to_owned(), reason: format!("not a git repository: {}", error::text(&e)) })?;
-        Ok(Self { repo: Arc::new(repo), url: url.into(), trees: tree::no_trees(), last: Arc::default() })
+        Ok(Self { repo: Arc::new(repo), url: url.into(), trees: tree::no_trees(), limits, last: Arc::default() })
     }
 
     pub(super) fn local(&self) -> gix::Repository {
@@ -65,6 +72,9 @@ impl Store {
     }
 
     fn corrupt(&self, e: &gix::Error) -> RepoError {
+        if e.is_resource_exhausted() {
+            return self.limits.exceeded(GitLimit::Object, &*self.url);
+        }
         RepoError::Corrupt { url: self.url.to_string(), reason: error::text(e) }
     }
 

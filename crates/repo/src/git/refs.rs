@@ -1,7 +1,10 @@
 //! The refs of a repository on this machine: all of them, or the one that a revision names.
 
 use super::Store;
-use crate::{RepoError, revision::Reference};
+use crate::{
+    RepoError,
+    revision::{Reference, candidates},
+};
 use gix::refs::{FullName, Target, file::loose, packed};
 use std::{
     fs::File,
@@ -46,14 +49,9 @@ impl Store {
     /// The commit of a revision that names a branch, a tag or `HEAD`, read from that ref alone, if it is the one that was found last:
     /// it usually is, and then neither the other refs nor the object database need be asked.
     pub fn last_of(&self, revision: &str) -> Option<String> {
-        let candidates = match revision {
-            full if full.starts_with("refs/") => vec![full.to_owned()],
-            "HEAD" => vec!["refs/tags/HEAD".to_owned(), "refs/heads/HEAD".to_owned(), "HEAD".to_owned()],
-            short => vec![format!("refs/tags/{short}"), format!("refs/heads/{short}")],
-        };
         let packed = self.repo.refs.cached_packed_buffer().ok()?;
         let target = |name: &str| self.target(name, packed.as_ref().map(|buffer| &***buffer));
-        let mut found = candidates.into_iter().find_map(|name| target(&name).transpose())?.ok()?;
+        let mut found = candidates(revision).into_iter().find_map(|name| target(&name).transpose())?.ok()?;
         for _ in 0..MAX_STEPS {
             match found {
                 Target::Object(id) => return self.last_is(id).then(|| id.to_string()),

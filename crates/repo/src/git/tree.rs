@@ -1,6 +1,6 @@
 //! The tree of a commit as files, straight from the object database. Nothing is checked out.
 
-use super::Store;
+use super::{GitLimit, Store};
 use gix::{ObjectId, bstr::ByteSlice, objs::tree::EntryKind};
 use std::{
     collections::BTreeMap,
@@ -19,9 +19,9 @@ const MAX_LINK_TEXT: u64 = 4096;
 const TREE_BYTES: u64 = 4 << 20;
 
 pub(super) struct Node {
-    name: Box<str>,
-    kind: EntryKind,
-    id: ObjectId,
+    pub name: Box<str>,
+    pub kind: EntryKind,
+    pub id: ObjectId,
 }
 
 /// Trees that were read, by what they are: Applications of one repository mostly look into the same folders.
@@ -89,6 +89,15 @@ impl GitFiles {
         FileError::Unreadable { path: path.to_owned(), reason: reason.to_string() }
     }
 
+    fn over(&self, path: &str, limit: GitLimit) -> FileError {
+        Self::unreadable(path, self.store.limits.exceeded(limit, &*self.store.url))
+    }
+
+    /// An error of gix. What is too large was not read.
+    fn failed(&self, path: &str, e: &gix::Error) -> FileError {
+        if e.is_resource_exhausted() { self.over(path, GitLimit::Object) } else { Self::unreadable(path, super::error::text(e)) }
+    }
+
     fn repo(&self, path: &str) -> Result<MutexGuard<'_, gix::Repository>, FileError> {
         if self.in_memory {
             return Err(Self::unreadable(path, "it was not read before"));
@@ -97,12 +106,12 @@ impl GitFiles {
         repo.lock().map_err(|_| Self::unreadable(path, "an earlier read failed"))
     }
 
-    fn tree(&self, id: ObjectId, path: &str) -> Result<Arc<[Node]>, FileError> {
+    pub(super) fn tree(&self, id: ObjectId, path: &str) -> Result<Arc<[Node]>, FileError> {
         if let Some(tree) = self.store.trees.get(&id) {
             return Ok(tree);
         }
         let repo = self.repo(path)?;
-        let tree = repo.find_tree(id).map_err(|e| Self::unreadable(path, super::error::text(&e)))?;
+        let tree = repo.find_tree(id).map_err(|e| self.failed(path, &e))?;
         let mut nodes = Vec::new();
         for entry in tree.iter() {
             let entry = entry.map_err(|e| Self::unreadable(path, e))?;
@@ -110,6 +119,9 @@ impl GitFiles {
             // git refuses to check these out; a hostile tree can still hold them.
             if name.is_empty() || name.contains('/') || matches!(&*name, "." | "..") {
                 continue;
+            }
+            if nodes.len() as u64 >= self.store.limits.tree_entries {
+                return Err(self.over(path, GitLimit::TreeEntries));
             }
             nodes.push(Node { name, kind: entry.mode().kind(), id: entry.object_id() });
         }
@@ -121,11 +133,11 @@ impl GitFiles {
 
     fn blob(&self, id: ObjectId, path: &str, limit: u64) -> Result<Vec<u8>, FileError> {
         let repo = self.repo(path)?;
-        let header = repo.find_header(id).map_err(|e| Self::unreadable(path, super::error::text(&e)))?;
+        let header = repo.find_header(id).map_err(|e| self.failed(path, &e))?;
         if header.size() > limit {
             return Err(FileError::TooLarge { path: path.to_owned(), size: header.size(), limit });
         }
-        let mut object = repo.find_object(id).map_err(|e| Self::unreadable(path, super::error::text(&e)))?;
+        let mut object = repo.find_object(id).map_err(|e| self.failed(path, &e))?;
         Ok(std::mem::take(&mut object.data))
     }
 
@@ -163,7 +175,12 @@ impl GitFiles {
             let Ok(index) = tree.binary_search_by(|n| (*n.name).cmp(&part)) else { return Ok(Found::Missing) };
             let Some(node) = tree.get(index) else { return Ok(Found::Missing) };
             match node.kind {
-                EntryKind::Tree => stack.push((part, node.id)),
+                EntryKind::Tree => {
+                    stack.push((part, node.id));
+                    if stack.len() as u64 > self.store.limits.depth {
+                        return Err(self.over(path, GitLimit::Depth));
+                    }
+                }
                 EntryKind::Link => {
                     *links += 1;
                     if *links > MAX_LINKS {
@@ -191,8 +208,19 @@ impl GitFiles {
 
     fn size(&self, id: ObjectId, path: &str) -> Result<u64, FileError> {
         let repo = self.repo(path)?;
-        Ok(repo.find_header(id).map_err(|e| Self::unreadable(path, super::error::text(&e)))?.size())
+        Ok(repo.find_header(id).map_err(|e| self.failed(path, &e))?.size())
     }
+}
+
+/// What Git LFS leaves in the place of a file.
+fn is_lfs_pointer(content: &[u8]) -> bool {
+    content.len() < 1024 && content.starts_with(b"version https://git-lfs.github.com/spec/v1")
+}
+
+/// Pictures and the like: charts have them beside what is rendered, and only carry them along.
+fn is_document(path: &str) -> bool {
+    const KINDS: [&str; 14] = ["png", "jpg", "jpeg", "gif", "svg", "ico", "webp", "bmp", "pdf", "mp4", "mov", "psd", "md", "drawio"];
+    path.rsplit_once('.').is_some_and(|(_, kind)| KINDS.iter().any(|known| known.eq_ignore_ascii_case(kind)))
 }
 
 impl SourceFiles for GitFiles {
@@ -207,7 +235,13 @@ impl SourceFiles for GitFiles {
 
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, FileError> {
         match self.find(path)? {
-            Found::File(id) => self.blob(id, path, MAX_FILE).map(Some),
+            Found::File(id) => {
+                let content = self.blob(id, path, MAX_FILE)?;
+                if is_lfs_pointer(&content) && !is_document(path) {
+                    return Err(FileError::LfsPointer(path.to_owned()));
+                }
+                Ok(Some(content))
+            }
             _ => Ok(None),
         }
     }

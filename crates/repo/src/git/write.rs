@@ -1,6 +1,6 @@
 //! Making small local repositories and commits, for `tiphys up` and for tests.
 
-use super::{Store, error::text};
+use super::{GitLimits, Store, error::text};
 use crate::RepoError;
 use gix::{
     ObjectId,
@@ -27,7 +27,7 @@ pub(crate) fn init_bare(path: &Path) -> Result<Store, RepoError> {
         .map_err(|e| failed(&format!("cannot make a repository in {}", path.display()), &e))?;
     std::fs::write(path.join("HEAD"), "ref: refs/heads/main\n")
         .map_err(|e| RepoError::Internal(format!("cannot write {}: {e}", path.join("HEAD").display())))?;
-    Store::open(path, &path.display().to_string())
+    Store::open(path, &path.display().to_string(), GitLimits::default())
 }
 
 /// Commits changes (None removes a file) on top of a branch, which may be new. Returns the commit.

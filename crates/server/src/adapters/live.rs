@@ -1,7 +1,7 @@
 //! [`ClusterLive`]: what the controller publishes, and live objects of the destination clusters.
 
 use crate::{
-    ApiError, Code,
+    ApiError, Code, heavy,
     ports::{ClusterFacts, Live, LiveRef, LogOptions, Propagation},
 };
 use async_trait::async_trait;
@@ -42,8 +42,7 @@ impl ClusterLive {
     }
 
     async fn cluster_of(&self, app: &Application) -> Result<Arc<LiveCluster>, ApiError> {
-        let destination = spec::destination(&app.spec.destination, &self.records.settings().destinations).map_err(ApiError::plain)?;
-        let opened = self.clusters.get(&destination).await;
+        let opened = self.clusters.get(&self.destination(app)?).await;
         opened.map_err(|why| ApiError::new(Code::Unavailable, why).context("error getting application cluster config"))
     }
 
@@ -93,7 +92,8 @@ fn key(app: &Application) -> AppKey {
 #[async_trait]
 impl Live for ClusterLive {
     async fn managed_resources(&self, app: &Application) -> Option<Arc<Vec<ResourceDiff>>> {
-        self.states.get(&key(app)).map(|state| Arc::new(state.managed()))
+        let state = self.states.get(&key(app))?;
+        Some(heavy::run(move || Arc::new(state.managed())).await)
     }
 
     async fn tree(&self, app: &Application) -> Option<Arc<ApplicationTree>> {
@@ -116,6 +116,10 @@ impl Live for ClusterLive {
         let cluster = self.cluster_of(app).await?;
         let kube_version = cluster.cache.discovery().cluster().version().git_version.clone();
         Ok(ClusterFacts { kube_version, api_versions: cluster.cache.kinds().api_versions() })
+    }
+
+    fn destination(&self, app: &Application) -> Result<Destination, ApiError> {
+        spec::destination(&app.spec.destination, &self.records.settings().destinations).map_err(ApiError::plain)
     }
 
     async fn get(&self, app: &Application, object: &LiveRef) -> Result<Value, ApiError> {

@@ -64,6 +64,10 @@ impl Written for AppProject {
     const KIND: &'static str = "AppProject";
 }
 
+fn not_found(name: &str) -> String {
+    format!("applications.argoproj.io {name:?} not found")
+}
+
 fn typed<T: Written>(record: &Record<T>) -> StoreResult<T> {
     record.value().map(|value| T::clone(&value)).map_err(StoreError::Invalid)
 }
@@ -114,7 +118,7 @@ impl Store for RecordStore {
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application> {
         match self.records.applications.fetch(namespace, name).await? {
             Some(record) => typed(&record),
-            None => Err(StoreError::NotFound(format!("applications.argoproj.io {name:?} not found"))),
+            None => Err(StoreError::NotFound(not_found(name))),
         }
     }
 
@@ -125,6 +129,20 @@ impl Store for RecordStore {
 
     async fn patch_app(&self, namespace: &str, name: &str, patch: &Value) -> StoreResult<Application> {
         typed(&*self.records.applications.merge_patch(namespace, name, patch).await?)
+    }
+
+    async fn change_app(&self, current: &Application, from: &Value, to: &Value) -> StoreResult<Application> {
+        let m = &current.metadata;
+        let applications = &self.records.applications;
+        let known = applications.get(&m.namespace, &m.name).filter(|known| known.meta.resource_version == m.resource_version);
+        let record = match known {
+            Some(known) => known,
+            None => applications.fetch(&m.namespace, &m.name).await?.ok_or_else(|| StoreError::NotFound(not_found(&m.name)))?,
+        };
+        if record.meta.resource_version != m.resource_version {
+            return Err(StoreError::Conflict(format!("applications.argoproj.io {:?}: the object has been modified", m.name)));
+        }
+        typed(&*applications.write(&record, from, to).await?.unwrap_or(record))
     }
 
     async fn delete_app(&self, namespace: &str, name: &str) -> StoreResult<()> {
@@ -254,9 +272,8 @@ impl Store for RecordStore {
             resource_version: event.resource_version,
         };
         let annotated = event.annotations.iter().fold(Event::new(target, event.reason, event.message), |e, (k, v)| e.annotation(k, v));
-        // The caller does not wait for it.
-        self.events.record(annotated);
-        Ok(())
+        // Who asks for events when the call has been answered finds this one.
+        self.events.write(&annotated).await.map_err(|e| StoreError::Unavailable(e.to_string()))
     }
 
     async fn events(&self, namespace: &str, field_selector: &str) -> StoreResult<EventList> {

@@ -12,7 +12,7 @@ use tiphys_api::{
     source::{ApplicationSource, HelmParameter},
 };
 use tiphys_cluster::Records;
-use tiphys_repo::{ManifestRequest, RefSource, RepoAccess, RepoError, Repos, Since, SourceKind, Surroundings};
+use tiphys_repo::{ManifestRequest, RefSource, RenderError, RepoAccess, RepoError, Repos, Since, SourceKind, Surroundings};
 
 /// Repositories, reached with the known hosts and certificates of the settings.
 pub struct GitSources {
@@ -67,7 +67,8 @@ impl From<RepoError> for ApiError {
             RepoError::AuthFailed { .. } => Code::PermissionDenied,
             RepoError::BadUrl { .. } => Code::InvalidArgument,
             RepoError::NotFound { .. } | RepoError::RevisionNotFound { .. } | RepoError::CommitMissing { .. } => Code::NotFound,
-            RepoError::Unreachable { .. } | RepoError::Timeout { .. } => Code::Unavailable,
+            RepoError::Render(RenderError::NoValuesFile(_)) => Code::NotFound,
+            RepoError::Unreachable { .. } | RepoError::Timeout { .. } | RepoError::Busy { .. } => Code::Unavailable,
             _ => Code::Unknown,
         };
         Self::new(code, e.to_string())

@@ -1,75 +1,154 @@
-//! How many failed logins are tolerated. Counted for an account as tried from one source, so that nobody can lock an
-//! account for everybody, and for a source over all accounts, so that guessing many accounts does not help.
+//! How failed logins slow down the next ones. Main type: [`FailureLimits`].
+//!
+//! Three counters, each with what it must not do. An account as tried from one source: guessing stops, but nobody can lock an account for
+//! everybody. A source over all accounts: guessing many accounts does not help. An account over all sources: guessing from many addresses
+//! does not help either, and there attempts wait for each other instead of being refused, except where the account has been used before.
+//! What is closed opens for one attempt every [`Limits::retry_seconds`], so that whoever shares an address with somebody who guesses,
+//! as behind a proxy, gets in all the same.
 
 use jiff::Timestamp;
-use std::{collections::HashMap, net::IpAddr, sync::Mutex};
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv6Addr},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
-/// The limits; the defaults are Argo CD's.
+/// The limits; number and window of failures are Argo CD's.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Failures of one account from one source.
     pub per_account: u32,
     /// Failures of one source with any account.
     pub per_source: u32,
+    /// Failures of one account from all sources, after which attempts have to wait for each other.
+    pub everywhere: u32,
     pub window_seconds: i64,
-    /// How many (account, source) pairs are remembered.
+    /// How often one more attempt is let through where there were too many failures.
+    pub retry_seconds: i64,
+    /// How many attempts may wait for each other, a second each.
+    pub waiting: u32,
+    /// How many counters of each sort are remembered.
     pub remembered: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { per_account: 5, per_source: 50, window_seconds: 300, remembered: 10_000 }
+        Self { per_account: 5, per_source: 50, everywhere: 20, window_seconds: 300, retry_seconds: 30, waiting: 10, remembered: 10_000 }
     }
 }
 
-#[derive(Clone, Copy)]
-struct Failures {
+/// What happens to an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Now,
+    After(Duration),
+    Refused,
+}
+
+/// Failures, or a place that is known by a login.
+#[derive(Clone, Copy, Default)]
+struct Counter {
     count: u32,
     last: i64,
 }
 
-type Key = (Option<String>, IpAddr);
+#[derive(Default)]
+struct Counters {
+    pairs: HashMap<(String, IpAddr), Counter>,
+    sources: HashMap<IpAddr, Counter>,
+    accounts: HashMap<String, Counter>,
+    /// Where an account was logged in.
+    known: HashMap<(String, IpAddr), Counter>,
+    /// The second at which the next attempt on an account from anywhere may be made.
+    turns: HashMap<String, i64>,
+}
 
 /// The failures so far.
 pub struct FailureLimits {
     limits: Limits,
-    failures: Mutex<HashMap<Key, Failures>>,
+    counters: Mutex<Counters>,
 }
 
 impl FailureLimits {
     pub fn new(limits: Limits) -> Self {
-        Self { limits, failures: Mutex::default() }
+        Self { limits, counters: Mutex::default() }
     }
 
-    /// Whether a login may be tried.
-    pub fn allowed(&self, account: &str, source: IpAddr, now: Timestamp) -> bool {
-        let Ok(failures) = self.failures.lock() else { return false };
-        let below = |key: Key, limit: u32| failures.get(&key).is_none_or(|f| !self.recent(f, now) || f.count < limit);
-        below((Some(account.to_owned()), source), self.limits.per_account) && below((None, source), self.limits.per_source)
-    }
-
-    pub fn failed(&self, account: &str, source: IpAddr, now: Timestamp) {
-        let Ok(mut failures) = self.failures.lock() else { return };
-        failures.retain(|_, f| self.recent(f, now));
-        for key in [(Some(account.to_owned()), source), (None, source)] {
-            if failures.len() >= self.limits.remembered && !failures.contains_key(&key) {
-                let oldest = failures.iter().min_by_key(|(_, f)| f.last).map(|(k, _)| k.clone());
-                oldest.and_then(|k| failures.remove(&k));
+    /// Whether a login may be tried. `exists`: attempts on accounts that do not exist fail in any case, and are not remembered by name.
+    pub fn verdict(&self, account: &str, exists: bool, source: IpAddr, now: Timestamp) -> Verdict {
+        let (source, limits, second) = (network(source), self.limits, now.as_second());
+        let mut all = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let pair = (account.to_owned(), source);
+        let closed = |counter: Option<&mut Counter>, limit: u32| match counter {
+            Some(c) if limits.recent(*c, second) && c.count >= limit => {
+                if second - c.last < limits.retry_seconds {
+                    return true;
+                }
+                // This one is let through, and others wait from now on.
+                c.last = second;
+                false
             }
-            let entry = failures.entry(key).or_insert(Failures { count: 0, last: 0 });
-            entry.count += 1;
-            entry.last = now.as_second();
+            _ => false,
+        };
+        if closed(all.sources.get_mut(&source), limits.per_source) || closed(all.pairs.get_mut(&pair), limits.per_account) {
+            return Verdict::Refused;
+        }
+        let guessed = all.accounts.get(account).is_some_and(|c| limits.recent(*c, second) && c.count >= limits.everywhere);
+        if !exists || !guessed || all.known.contains_key(&pair) {
+            return Verdict::Now;
+        }
+        let turn = all.turns.entry(account.to_owned()).or_default();
+        let at = (*turn).max(second);
+        if at - second >= i64::from(limits.waiting) {
+            return Verdict::Refused;
+        }
+        *turn = at + 1;
+        Verdict::After(Duration::from_secs((at - second).unsigned_abs()))
+    }
+
+    pub fn failed(&self, account: &str, exists: bool, source: IpAddr, now: Timestamp) {
+        let (source, second) = (network(source), now.as_second());
+        let mut all = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        self.count(&mut all.sources, source, second);
+        if exists {
+            self.count(&mut all.pairs, (account.to_owned(), source), second);
+            self.count(&mut all.accounts, account.to_owned(), second);
         }
     }
 
-    pub fn succeeded(&self, account: &str, source: IpAddr) {
-        if let Ok(mut failures) = self.failures.lock() {
-            failures.remove(&(Some(account.to_owned()), source));
-        }
+    pub fn succeeded(&self, account: &str, source: IpAddr, now: Timestamp) {
+        let pair = (account.to_owned(), network(source));
+        let mut all = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        all.pairs.remove(&pair);
+        self.count(&mut all.known, pair, now.as_second());
     }
 
-    fn recent(&self, failures: &Failures, now: Timestamp) -> bool {
-        now.as_second() - failures.last <= self.limits.window_seconds
+    fn count<K: std::hash::Hash + Eq + Clone>(&self, counters: &mut HashMap<K, Counter>, key: K, second: i64) {
+        if counters.len() >= self.limits.remembered && !counters.contains_key(&key) {
+            let oldest = counters.iter().min_by_key(|(_, c)| c.last).map(|(k, _)| k.clone());
+            oldest.and_then(|k| counters.remove(&k));
+        }
+        let counter = counters.entry(key).or_default();
+        if !self.limits.recent(*counter, second) {
+            counter.count = 0;
+        }
+        counter.count = counter.count.saturating_add(1);
+        counter.last = second;
+    }
+}
+
+impl Limits {
+    fn recent(&self, counter: Counter, second: i64) -> bool {
+        second - counter.last <= self.window_seconds
+    }
+}
+
+/// Whoever has one address of IPv6 has all of its /64.
+fn network(source: IpAddr) -> IpAddr {
+    match source.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        v4 => v4,
     }
 }
 
@@ -82,34 +161,92 @@ mod tests {
         Timestamp::from_second(second).expect("a valid second")
     }
 
+    fn source(last: u8) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::new(10, 0, 0, last))
+    }
+
+    fn tries(limits: &FailureLimits, account: &str, from: u8, second: i64) -> Verdict {
+        limits.verdict(account, true, source(from), at(second))
+    }
+
     #[test]
-    fn five_failures_close_the_account_for_that_source_until_the_window_passes() {
+    fn five_failures_close_the_account_for_that_source() {
         let limits = FailureLimits::new(Limits::default());
-        let (a, b) = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)));
         for second in 0..5 {
-            assert!(limits.allowed("admin", a, at(second)));
-            limits.failed("admin", a, at(second));
+            assert_eq!(tries(&limits, "admin", 1, second), Verdict::Now);
+            limits.failed("admin", true, source(1), at(second));
         }
-        assert!(!limits.allowed("admin", a, at(10)));
-        assert!(limits.allowed("admin", b, at(10)), "another source is not affected");
-        assert!(limits.allowed("other", a, at(10)));
-        assert!(limits.allowed("admin", a, at(305)));
+        assert_eq!(tries(&limits, "admin", 1, 10), Verdict::Refused);
+        assert_eq!(tries(&limits, "admin", 2, 10), Verdict::Now, "another source is not affected");
+        assert_eq!(tries(&limits, "other", 1, 10), Verdict::Now);
+        assert_eq!(tries(&limits, "admin", 1, 305), Verdict::Now, "the window has passed");
+    }
+
+    #[test]
+    fn one_who_shares_an_address_with_a_guesser_gets_in() {
+        let limits = FailureLimits::new(Limits::default());
+        (0..6).for_each(|_| limits.failed("admin", true, source(1), at(0)));
+        assert_eq!(tries(&limits, "admin", 1, 29), Verdict::Refused);
+        assert_eq!(tries(&limits, "admin", 1, 30), Verdict::Now);
+        assert_eq!(tries(&limits, "admin", 1, 31), Verdict::Refused, "one at a time");
+        assert_eq!(tries(&limits, "admin", 1, 60), Verdict::Now);
+        limits.succeeded("admin", source(1), at(60));
+        assert_eq!(tries(&limits, "admin", 1, 61), Verdict::Now);
+    }
+
+    #[test]
+    fn guesses_from_many_sources_wait_for_each_other() {
+        let limits = FailureLimits::new(Limits::default());
+        limits.succeeded("admin", source(200), at(0));
+        let (mut checked, mut waited) = (0, Duration::ZERO);
+        for n in 0..300 {
+            let from = u8::try_from(n % 60).expect("few");
+            match tries(&limits, "admin", from, 1) {
+                Verdict::Refused => continue,
+                Verdict::Now => {}
+                Verdict::After(time) => waited = waited.max(time),
+            }
+            checked += 1;
+            limits.failed("admin", true, source(from), at(1));
+        }
+        assert_eq!((checked, waited), (30, Duration::from_secs(9)), "20 at once, and 10 that wait");
+        assert_eq!(tries(&limits, "admin", 200, 1), Verdict::Now, "who has been there before does not wait");
+        assert_eq!(tries(&limits, "admin", 201, 1), Verdict::Refused);
+        assert!(matches!(tries(&limits, "admin", 201, 5), Verdict::After(_)), "a new place gets in as well");
+        assert_eq!(tries(&limits, "other", 201, 1), Verdict::Now);
     }
 
     #[test]
     fn success_forgets_the_account_but_not_the_source() {
         let limits = FailureLimits::new(Limits { per_source: 6, ..Limits::default() });
-        let a = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        (0..4).for_each(|_| limits.failed("admin", a, at(0)));
-        limits.succeeded("admin", a);
-        (0..2).for_each(|n| limits.failed(&format!("user{n}"), a, at(1)));
-        assert!(!limits.allowed("anybody", a, at(2)));
+        (0..4).for_each(|_| limits.failed("admin", true, source(1), at(0)));
+        limits.succeeded("admin", source(1), at(0));
+        (0..2).for_each(|n| limits.failed(&format!("user{n}"), false, source(1), at(1)));
+        assert_eq!(tries(&limits, "anybody", 1, 2), Verdict::Refused);
     }
 
     #[test]
     fn memory_is_bounded() {
         let limits = FailureLimits::new(Limits { remembered: 10, ..Limits::default() });
-        (0..100).for_each(|n| limits.failed(&format!("user{n}"), IpAddr::V4(Ipv4Addr::LOCALHOST), at(n)));
-        assert!(limits.failures.lock().expect("not poisoned").len() <= 10);
+        for n in 0..100 {
+            let from = source(u8::try_from(n).expect("few"));
+            limits.failed(&format!("user{n}"), true, from, at(n));
+            limits.failed(&format!("nobody{n}"), false, from, at(n));
+            limits.succeeded(&format!("user{n}"), from, at(n));
+        }
+        let all = limits.counters.lock().expect("not poisoned");
+        assert!([all.pairs.len(), all.sources.len(), all.accounts.len(), all.known.len()].iter().all(|count| *count <= 10));
+        assert!(all.turns.is_empty());
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_source() {
+        let limits = FailureLimits::new(Limits::default());
+        for n in 0..5 {
+            limits.failed("admin", true, format!("2001:db8::{n}").parse().expect("an address"), at(0));
+        }
+        let verdict = |source: &str| limits.verdict("admin", true, source.parse().expect("an address"), at(1));
+        assert_eq!(verdict("2001:db8::ffff"), Verdict::Refused);
+        assert_eq!(verdict("2001:db8:0:1::1"), Verdict::Now);
     }
 }

@@ -2,16 +2,22 @@
 
 mod limits;
 pub mod password;
+mod revoked;
 mod token;
 
-pub use limits::{FailureLimits, Limits};
+pub use limits::{FailureLimits, Limits, Verdict};
 pub use password::{hash_password, new_password};
+pub(crate) use revoked::Revoked;
 pub use token::{Claims, new_signing_key};
 
-use crate::{error::ApiError, settings::SettingsCache};
+use crate::{
+    error::{ApiError, Code},
+    settings::{Settings, SettingsCache},
+};
+use futures::{StreamExt as _, stream::BoxStream};
 use jiff::Timestamp;
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc, sync::Mutex};
-use tokio::sync::Semaphore;
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
+use tokio::sync::{Notify, Semaphore};
 
 /// The only account so far.
 pub const ADMIN: &str = "admin";
@@ -20,6 +26,8 @@ const MAX_USERNAME: usize = 32;
 pub const PASSWORD_PATTERN: &str = "^.{8,32}$";
 /// Password checks cost CPU by design; more at once would starve everything else.
 const CONCURRENT_CHECKS: usize = 4;
+/// How long a session that another replica ended can still have streams.
+const RECHECK: Duration = Duration::from_secs(5);
 /// A browser's session is renewed when less than this is left.
 const RENEW_BELOW_SECONDS: i64 = 300;
 
@@ -46,13 +54,15 @@ pub struct Auth {
     settings: Arc<SettingsCache>,
     limits: FailureLimits,
     checks: Semaphore,
-    /// Logged-out tokens by id, until they expire.
-    revoked: Mutex<BTreeMap<String, i64>>,
+    revoked: Revoked,
+    /// Some session may have ended.
+    ended: Notify,
 }
 
 impl Auth {
     pub fn new(settings: Arc<SettingsCache>, limits: Limits) -> Self {
-        Self { settings, limits: FailureLimits::new(limits), checks: Semaphore::new(CONCURRENT_CHECKS), revoked: Mutex::default() }
+        let (limits, checks) = (FailureLimits::new(limits), Semaphore::new(CONCURRENT_CHECKS));
+        Self { settings, limits, checks, revoked: Revoked::default(), ended: Notify::new() }
     }
 
     /// Checks the password and returns a session token.
@@ -64,24 +74,37 @@ impl Auth {
             return Err(ApiError::invalid(format!("Username is too long ({MAX_USERNAME} bytes max)")));
         }
         let refused = || ApiError::unauthenticated("Invalid username or password");
-        let _permit = self.checks.acquire().await.map_err(|_| ApiError::internal("the server is shutting down"))?;
-        if !self.limits.allowed(username, source, now) {
-            tracing::warn!(username, %source, "too many failed logins");
-            return Err(refused());
-        }
         let settings = self.settings.fresh().await?;
+        let exists = username == ADMIN;
+        self.turn(username, exists, source, now).await.map_err(|()| refused())?;
+        let _permit = self.checks.acquire().await.map_err(|_| ApiError::internal("the server is shutting down"))?;
         // An unknown account costs as much time as a known one.
-        let hash = if username == ADMIN { settings.admin_password_hash.clone() } else { String::new() };
+        let hash = if exists { settings.admin_password_hash.clone() } else { String::new() };
         let valid = password::verify(password.to_owned(), hash).await;
         if !valid {
-            self.limits.failed(username, source, now);
+            self.limits.failed(username, exists, source, now);
             return Err(refused());
         }
         if !settings.admin_enabled {
             return Err(ApiError::unauthenticated(format!("Account {username} is disabled")));
         }
-        self.limits.succeeded(username, source);
-        self.issue(&settings.signing_key, username, settings.session_seconds, now)
+        self.limits.succeeded(username, source, now);
+        self.issue(&settings, username, settings.session_seconds, now)
+    }
+
+    /// Waits until an attempt may be made, if it may.
+    async fn turn(&self, username: &str, exists: bool, source: IpAddr, now: Timestamp) -> Result<(), ()> {
+        match self.limits.verdict(username, exists, source, now) {
+            Verdict::Now => Ok(()),
+            Verdict::After(time) => {
+                tokio::time::sleep(time).await;
+                Ok(())
+            }
+            Verdict::Refused => {
+                tracing::warn!(username, %source, "too many failed logins");
+                Err(())
+            }
+        }
     }
 
     /// The values of argocd-secret that make this the password; sessions from before then end. `current` must be the caller's own password.
@@ -93,12 +116,11 @@ impl Auth {
         now: Timestamp,
     ) -> Result<BTreeMap<String, Vec<u8>>, ApiError> {
         let (username, source) = (caller.username(), caller.source);
-        if !self.limits.allowed(username, source, now) {
-            return Err(ApiError::unauthenticated("Invalid username or password"));
-        }
+        let refused = |()| ApiError::unauthenticated("Invalid username or password");
+        self.turn(username, true, source, now).await.map_err(refused)?;
         let settings = self.settings.fresh().await?;
         if !password::verify(current.to_owned(), settings.admin_password_hash.clone()).await {
-            self.limits.failed(username, source, now);
+            self.limits.failed(username, true, source, now);
             return Err(ApiError::invalid("current password does not match"));
         }
         let pattern = match settings.value("passwordPattern") {
@@ -114,20 +136,33 @@ impl Auth {
         let text = new.to_owned();
         let hashed = tokio::task::spawn_blocking(move || hash_password(&text)).await;
         let hash = hashed.map_err(|_| ApiError::internal("the password could not be hashed"))??;
-        let changed = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        // Tokens have whole seconds: those of the second in which the password changed are from before.
+        let changed = Timestamp::from_second(now.as_second() + 1).unwrap_or(now);
+        let changed = changed.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let values = [("admin.password", hash), ("admin.passwordMtime", changed)];
         Ok(values.into_iter().map(|(key, value)| (key.to_owned(), value.into_bytes())).collect())
     }
 
-    fn issue(&self, key: &[u8], account: &str, seconds: i64, now: Timestamp) -> Result<String, ApiError> {
-        token::sign(&Claims::session(account, seconds, now), key)
+    fn issue(&self, settings: &Settings, account: &str, seconds: i64, now: Timestamp) -> Result<String, ApiError> {
+        let mut claims = Claims::session(account, seconds, now);
+        // In the second of a change, a login with the new password is after it.
+        claims.iat = settings.admin_password_mtime.map_or(claims.iat, |changed| claims.iat.max(changed.as_second().min(claims.iat + 1)));
+        token::sign(&claims, &settings.signing_key)
     }
 
     /// What the token says, if it is valid now.
     pub async fn verify(&self, text: &str, now: Timestamp) -> Result<Claims, ApiError> {
         let settings = self.settings.get().await?;
-        let invalid = |why: &str| ApiError::unauthenticated(format!("invalid session: {why}"));
         let claims = token::parse(text, &settings.signing_key, now).map_err(|why| invalid(&why))?;
+        self.check(&claims, &settings, now)?;
+        Ok(claims)
+    }
+
+    /// Whether what a token says is still so.
+    fn check(&self, claims: &Claims, settings: &Settings, now: Timestamp) -> Result<(), ApiError> {
+        if claims.exp <= now.as_second() {
+            return Err(invalid(token::EXPIRED));
+        }
         let account = claims.account();
         if account != ADMIN || !settings.admin_enabled {
             return Err(invalid(&format!("account {account} is disabled")));
@@ -135,13 +170,61 @@ impl Auth {
         if claims.capability() != "login" {
             return Err(invalid(&format!("account {account} does not have '{}' capability", claims.capability())));
         }
-        if self.revoked.lock().is_ok_and(|r| r.contains_key(&claims.jti)) {
+        if self.revoked.contains(&claims.jti) || settings.revoked.contains(&claims.jti) {
             return Err(invalid("token is revoked, please re-login"));
         }
         if settings.admin_password_mtime.is_some_and(|changed| claims.iat < changed.as_second()) {
             return Err(invalid("account password has changed since token issued"));
         }
-        Ok(claims)
+        Ok(())
+    }
+
+    /// Returns when the session has ended, and why: logout, expiry, a new password.
+    async fn ended(&self, claims: &Claims) -> ApiError {
+        loop {
+            let ended = self.ended.notified();
+            let now = Timestamp::now();
+            // That the settings cannot be read ends nobody's session.
+            if let Ok(settings) = self.settings.get().await
+                && let Err(e) = self.check(claims, &settings, now)
+                && e.code == Code::Unauthenticated
+            {
+                return e;
+            }
+            let left = Duration::from_secs((claims.exp - now.as_second()).max(1).unsigned_abs());
+            tokio::select! {
+                () = ended => {}
+                () = tokio::time::sleep(left.min(RECHECK)) => {}
+            }
+        }
+    }
+
+    /// The messages of a stream, until the session ends that it was opened with.
+    pub fn while_valid<T: Send + 'static>(
+        self: &Arc<Self>,
+        claims: Option<Claims>,
+        messages: BoxStream<'static, Result<T, ApiError>>,
+    ) -> BoxStream<'static, Result<T, ApiError>> {
+        let Some(claims) = claims else { return messages };
+        let auth = self.clone();
+        let end = Box::pin(async move { auth.ended(&claims).await });
+        futures::stream::unfold(Some((messages, end)), |state| async move {
+            let (mut messages, mut end) = state?;
+            tokio::select! {
+                biased;
+                why = &mut end => Some((Err(why), None)),
+                message = messages.next() => Some((message?, Some((messages, end)))),
+            }
+        })
+        .boxed()
+    }
+
+    /// After the password was changed.
+    pub async fn password_changed(&self) {
+        if let Err(error) = self.settings.fresh().await {
+            tracing::warn!(%error, "sessions from before the change of the password may have streams for a moment");
+        }
+        self.ended.notify_waiters();
     }
 
     /// A new token when this one is about to end.
@@ -150,14 +233,18 @@ impl Auth {
             return None;
         }
         let settings = self.settings.get().await.ok()?;
-        self.issue(&settings.signing_key, claims.account(), claims.exp - claims.iat, now).ok()
+        self.issue(&settings, claims.account(), claims.exp - claims.nbf, now).ok()
     }
 
-    /// Ends a session.
-    pub fn revoke(&self, claims: &Claims, now: Timestamp) {
-        if let Ok(mut revoked) = self.revoked.lock() {
-            revoked.retain(|_, exp| *exp > now.as_second());
-            revoked.insert(claims.jti.clone(), claims.exp);
-        }
+    /// Ends a session: here at once, for other replicas and after a restart once it is recorded.
+    pub async fn revoke(&self, claims: &Claims, now: Timestamp) -> Result<(), ApiError> {
+        self.revoked.insert(&claims.jti, claims.exp, now);
+        self.ended.notify_waiters();
+        let recorded = self.settings.record_revoked(claims, now).await;
+        recorded.map_err(|e| e.context("the session has ended, but this could not be recorded, and it may be valid again after a restart"))
     }
+}
+
+fn invalid(why: &str) -> ApiError {
+    ApiError::unauthenticated(format!("invalid session: {why}"))
 }

@@ -15,11 +15,12 @@ pub fn hash_password(password: &str) -> Result<String, crate::ApiError> {
     bcrypt::hash(password, COST).map_err(|e| crate::ApiError::internal(format!("cannot hash the password: {e}")))
 }
 
-/// A random password of letters, digits and `-`.
+/// A random password of letters, digits and `-`; it does not begin with `-`, which a command line would take for a flag.
 pub fn new_password() -> String {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-";
     let mut rng = rand::rng();
-    (0..16).map(|_| char::from(ALPHABET[rng.random_range(0..ALPHABET.len())])).collect()
+    let most = |place: usize| if place == 0 { ALPHABET.len() - 1 } else { ALPHABET.len() };
+    (0..16).map(|place| char::from(ALPHABET[rng.random_range(0..most(place))])).collect()
 }
 
 /// Whether the password has this hash. Takes as long for an empty hash, which nothing matches.
@@ -38,6 +39,13 @@ pub(super) async fn verify(password: String, hash: String) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_new_password_cannot_be_taken_for_a_flag() {
+        let all: Vec<String> = (0..5_000).map(|_| new_password()).collect();
+        assert!(all.iter().all(|p| p.len() == 16 && !p.starts_with('-')));
+        assert!(all.iter().any(|p| p.contains('-')));
+    }
 
     #[tokio::test]
     async fn a_hash_matches_only_its_password() {

@@ -8,6 +8,7 @@ use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
 const ISSUER: &str = "argocd";
+pub(super) const EXPIRED: &str = "token has invalid claims: token is expired";
 /// Longer text is no token of ours.
 const MAX_BYTES: usize = 8 * 1024;
 
@@ -82,7 +83,7 @@ pub(super) fn parse(text: &str, key: &[u8], now: Timestamp) -> Result<Claims, St
         })?
         .claims;
     if claims.exp <= now.as_second() {
-        return Err("token has invalid claims: token is expired".into());
+        return Err(EXPIRED.into());
     }
     if claims.nbf > now.as_second() {
         return Err("token has invalid claims: token is not valid yet".into());

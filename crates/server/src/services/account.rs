@@ -59,6 +59,7 @@ pub async fn update_password(state: Arc<State>, caller: Caller, q: UpdatePasswor
     }
     let values = state.auth.change_password(&caller, &q.current_password, &q.new_password, jiff::Timestamp::now()).await?;
     state.store.set_in_secret(crate::settings::SECRET, &values).await?;
+    state.auth.password_changed().await;
     tracing::info!(user = caller.username(), "the password of admin was changed");
     Ok(UpdatePasswordResponse {})
 }

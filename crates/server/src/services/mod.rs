@@ -3,6 +3,7 @@
 pub mod account;
 pub mod application;
 pub mod cluster;
+pub mod links;
 pub mod project;
 pub mod repository;
 pub mod session;

@@ -4,7 +4,6 @@ use super::{application::audit, repository};
 use crate::{
     ApiError, Code,
     auth::Caller,
-    index::Index,
     ports::{EventRecord, StoreError},
     server::State,
 };
@@ -25,11 +24,15 @@ use tiphys_api::{
     },
 };
 use tiphys_engine::{
-    permit, spec,
+    permit,
+    spec::{self, Destination},
     sync::window::{self, Windows},
 };
+use tiphys_gocompat::glob::Glob;
 
 pub const DEFAULT: &str = "default";
+/// No patterns: a service account is one.
+const NOT_IN_A_SERVICE_ACCOUNT: [char; 8] = ['!', '*', '[', ']', '{', '}', '\\', '/'];
 
 pub async fn list(state: Arc<State>, _: Caller, _: ProjectQuery) -> Result<AppProjectList, ApiError> {
     let mut items = state.store.list_projects().await?;
@@ -58,7 +61,7 @@ pub async fn globals(state: Arc<State>, _: Caller, q: ProjectQuery) -> Result<Gl
 /// The windows that are open now.
 pub async fn windows(state: Arc<State>, _: Caller, q: SyncWindowsQuery) -> Result<SyncWindowsResponse, ApiError> {
     let project = state.store.effective_project(state.store.get_project(&q.name).await?);
-    let open = Windows(project.spec.sync_windows.iter().collect()).active(Timestamp::now()).map_err(ApiError::invalid)?;
+    let open = Windows(project.spec.sync_windows.iter().collect()).readable(Timestamp::now());
     Ok(SyncWindowsResponse { windows: open.into_iter().cloned().collect() })
 }
 
@@ -67,8 +70,9 @@ pub async fn links(
     _: Caller,
     q: ListProjectLinksRequest,
 ) -> Result<tiphys_api::rpc::application::LinksResponse, ApiError> {
-    state.store.get_project(&q.name).await?;
-    Ok(tiphys_api::rpc::application::LinksResponse::default())
+    let project = state.store.get_project(&q.name).await?;
+    let known = super::links::known(None, Some(&project), None);
+    super::links::of(state.settings.get().await?.as_ref(), "project.links", known).await
 }
 
 pub async fn events(state: Arc<State>, _: Caller, q: ProjectQuery) -> Result<EventList, ApiError> {
@@ -104,7 +108,7 @@ pub async fn update(state: Arc<State>, caller: Caller, q: ProjectUpdateRequest) 
     validate(&project)?;
     let before = state.store.get_project(&project.metadata.name).await?;
     let all = |project: &AppProject| state.store.effective_project(project.clone());
-    still_permitted(&state.index, &all(&before), &all(&project))?;
+    still_permitted(&state, &all(&before), &all(&project)).await?;
     let updated = state.store.update_project(&project).await?;
     record(&state, &caller, &updated, "ResourceUpdated", "updated project").await;
     Ok(updated)
@@ -125,15 +129,19 @@ pub async fn delete(state: Arc<State>, caller: Caller, q: ProjectQuery) -> Resul
 }
 
 /// What Applications of the project may do must stay permitted.
-fn still_permitted(index: &Index, before: &AppProject, after: &AppProject) -> Result<(), ApiError> {
+async fn still_permitted(state: &State, before: &AppProject, after: &AppProject) -> Result<(), ApiError> {
     let (old, new) = (spec::project_rules(before), spec::project_rules(after));
+    let clusters: Vec<Destination> =
+        state.live.clusters().await?.into_iter().map(|c| Destination { server: c.server, name: c.name, project: c.project }).collect();
     let (mut sources, mut destinations) = (0, 0);
-    for app in index.all().0.iter().filter(|app| spec::project_name(app) == after.metadata.name) {
+    for app in state.index.all().0.iter().filter(|app| spec::project_name(app) == after.metadata.name) {
         let lost = |url: &str| spec::source_permitted(before, url) && !spec::source_permitted(after, url);
         sources += usize::from(spec::sources(&app.spec).iter().any(|s| lost(&s.repo_url)));
         let d = &app.spec.destination;
-        let lost =
-            permit::destination(&old, &d.server, &d.name, &d.namespace) && !permit::destination(&new, &d.server, &d.name, &d.namespace);
+        // One that names no cluster is permitted nothing, before and after.
+        let Ok(cluster) = spec::destination(d, &clusters) else { continue };
+        let permitted = |rules| permit::destination(rules, &cluster.server, &cluster.name, &d.namespace);
+        let lost = permitted(&old) && !permitted(&new);
         destinations += usize::from(lost);
     }
     let mut parts = Vec::new();
@@ -163,6 +171,22 @@ fn validate(project: &AppProject) -> Result<(), ApiError> {
             return Err(ApiError::invalid(format!("destination '{key}' already added")));
         }
         seen.insert(key);
+    }
+    let mut seen = BTreeSet::new();
+    for account in &project.spec.destination_service_accounts {
+        for (field, value) in [("server", &account.server), ("namespace", &account.namespace)] {
+            if value.contains('!') || Glob::new(value, &[]).is_err() {
+                return Err(ApiError::invalid(format!("{field} has an invalid format, '{value}'")));
+            }
+        }
+        let name = &account.default_service_account;
+        if name.trim_matches(' ').is_empty() || name.contains(NOT_IN_A_SERVICE_ACCOUNT) {
+            return Err(ApiError::invalid(format!("defaultServiceAccount has an invalid format, '{name}'")));
+        }
+        let key = format!("{}/{}", account.server, account.namespace);
+        if !seen.insert(key.clone()) {
+            return Err(ApiError::invalid(format!("destinationServiceAccount '{key}' already added")));
+        }
     }
     let duplicate = |list: &[String], what: &str| {
         let mut seen = BTreeSet::new();
@@ -220,6 +244,35 @@ mod tests {
                 "destination 's/n' already added",
             ),
             (json!({"destinations": [{"server": "!*", "namespace": "n"}]}), "server has an invalid format, '!*'"),
+            (
+                json!({"destinationServiceAccounts": [{"server": "s", "namespace": "n", "defaultServiceAccount": "a"},
+                    {"server": "s", "namespace": "n", "defaultServiceAccount": "b"}]}),
+                "destinationServiceAccount 's/n' already added",
+            ),
+            (
+                json!({"destinationServiceAccounts": [{"server": "!abc", "namespace": "n", "defaultServiceAccount": "a"}]}),
+                "server has an invalid format, '!abc'",
+            ),
+            (
+                json!({"destinationServiceAccounts": [{"server": "s", "namespace": "a!", "defaultServiceAccount": "a"}]}),
+                "namespace has an invalid format, 'a!'",
+            ),
+            (
+                json!({"destinationServiceAccounts": [{"server": "[[ech*", "namespace": "n", "defaultServiceAccount": "a"}]}),
+                "server has an invalid format, '[[ech*'",
+            ),
+            (
+                json!({"destinationServiceAccounts": [{"server": "s", "namespace": "[[ech*", "defaultServiceAccount": "a"}]}),
+                "namespace has an invalid format, '[[ech*'",
+            ),
+            (
+                json!({"destinationServiceAccounts": [{"server": "s", "namespace": "n", "defaultServiceAccount": "  "}]}),
+                "defaultServiceAccount has an invalid format, '  '",
+            ),
+            (
+                json!({"destinationServiceAccounts": [{"server": "s", "namespace": "n", "defaultServiceAccount": "a\\b"}]}),
+                "defaultServiceAccount has an invalid format, 'a\\b'",
+            ),
             (json!({"sourceRepos": ["a", "a"]}), "source repository 'a' already added"),
             (json!({"sourceNamespaces": ["x", "x"]}), "source namespace 'x' already added"),
             (

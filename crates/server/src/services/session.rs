@@ -9,13 +9,14 @@ pub async fn create(state: Arc<State>, caller: Caller, q: SessionCreateRequest) 
     if !q.token.is_empty() {
         return Err(ApiError::unauthenticated("token-based session creation no longer supported. please upgrade argocd cli to v0.7+"));
     }
-    let token = state.auth.login(&q.username, &q.password, caller.source, Timestamp::now()).await?;
-    Ok(SessionResponse { token })
+    let token = state.auth.login(&q.username, &q.password, caller.source, Timestamp::now()).await;
+    state.metrics.login(token.is_ok());
+    Ok(SessionResponse { token: token? })
 }
 
 pub async fn delete(state: Arc<State>, caller: Caller, _: SessionDeleteRequest) -> Result<SessionResponse, ApiError> {
     if let Some(claims) = &caller.claims {
-        state.auth.revoke(claims, Timestamp::now());
+        state.auth.revoke(claims, Timestamp::now()).await?;
     }
     Ok(SessionResponse::default())
 }

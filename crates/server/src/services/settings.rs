@@ -25,6 +25,7 @@ pub async fn get(state: Arc<State>, caller: Caller, _: SettingsQuery) -> Result<
         installation_id: text("installationID"),
         status_badge_enabled: settings.flag("statusbadge.enabled"),
         status_badge_root_url: text("statusbadge.url"),
+        resource_overrides: settings.overrides().clone(),
         kustomize_options: Some(KustomizeOptions {
             build_options: Some(text("kustomize.buildOptions")).filter(|o| !o.is_empty()),
             ..Default::default()
@@ -38,7 +39,7 @@ pub async fn get(state: Arc<State>, caller: Caller, _: SettingsQuery) -> Result<
         ui_css_url: text("ui.cssurl"),
         ui_login_button_text: text("ui.loginButtonText"),
         exec_enabled: settings.flag("exec.enabled"),
-        sync_with_replace_allowed: true,
+        sync_with_replace_allowed: settings.replace_allowed,
         ..Default::default()
     };
     if caller.logged_in() {

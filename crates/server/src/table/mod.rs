@@ -2,13 +2,18 @@
 //! all look up here. [`Table`] is the main type; `calls` has the entries.
 
 mod calls;
+mod fields;
 mod lenient;
 mod pattern;
+pub mod query;
+mod shown;
 
+pub use fields::Fields;
 pub use lenient::from_value;
 pub use pattern::{Bindings, Pattern, percent_decode};
+pub use shown::Shown;
 
-use crate::{auth::Caller, error::ApiError, server::State};
+use crate::{auth::Caller, error::ApiError, heavy, server::State};
 use bytes::Bytes;
 use futures::{StreamExt as _, future::BoxFuture, stream::BoxStream};
 use http::Method;
@@ -77,6 +82,17 @@ impl Call {
         self
     }
 
+    /// Answers a request, and counts it.
+    pub async fn run(&self, state: &Arc<State>, caller: Caller, request: Request) -> Result<Reply, ApiError> {
+        state.metrics.started(self);
+        let reply = match &self.handler {
+            Some(handler) => handler(state.clone(), caller, request).await,
+            None => Err(Self::missing(&self.rpc)),
+        };
+        state.metrics.handled(self, reply.as_ref().err());
+        reply
+    }
+
     /// What a caller hears when there is no handler.
     pub fn missing(rpc: &str) -> ApiError {
         let name = rpc.trim_start_matches('/');
@@ -104,7 +120,7 @@ impl Rest {
 fn unary<Q, R, F, Fut>(rpc: &str, rest: &[&str], f: F) -> Call
 where
     Q: prost::Message + Default + DeserializeOwned,
-    R: prost::Message + Serialize,
+    R: prost::Message + Serialize + Shown + 'static,
     F: Fn(Arc<State>, Caller, Q) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
@@ -112,7 +128,15 @@ where
         Err(e) => Box::pin(std::future::ready(Err(e))),
         Ok((query, encode)) => {
             let reply = f(state, caller, query);
-            Box::pin(async move { Ok(Reply::One(encode.message(&reply.await?)?)) })
+            Box::pin(async move {
+                let reply = reply.await?;
+                // A list of all Applications takes its time.
+                let message = match reply.encoded_len() {
+                    ..heavy::LARGE => encode.message(reply),
+                    _ => heavy::run(move || encode.message(reply)).await,
+                };
+                Ok(Reply::One(message?))
+            })
         }
     });
     Call::new(rpc, rest, false, Some(handler))
@@ -122,15 +146,19 @@ where
 fn stream<Q, R, F, Fut>(rpc: &str, rest: &[&str], f: F) -> Call
 where
     Q: prost::Message + Default + DeserializeOwned,
-    R: prost::Message + Serialize + 'static,
+    R: prost::Message + Serialize + Shown + 'static,
     F: Fn(Arc<State>, Caller, Q) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<BoxStream<'static, Result<R, ApiError>>, ApiError>> + Send + 'static,
 {
     let handler: Handler = Box::new(move |state, caller, request| match decode::<Q>(request) {
         Err(e) => Box::pin(std::future::ready(Err(e))),
         Ok((query, encode)) => {
+            let (auth, claims) = (state.auth.clone(), caller.claims.clone());
             let reply = f(state, caller, query);
-            Box::pin(async move { Ok(Reply::Stream(reply.await?.map(move |m| encode.message(&m?)).boxed())) })
+            Box::pin(async move {
+                let messages = auth.while_valid(claims, reply.await?);
+                Ok(Reply::Stream(messages.map(move |m| encode.message(m?)).boxed()))
+            })
         }
     });
     Call::new(rpc, rest, true, Some(handler))
@@ -148,10 +176,11 @@ enum Encoding {
 }
 
 impl Encoding {
-    fn message<R: prost::Message + Serialize>(self, message: &R) -> Result<Vec<u8>, ApiError> {
+    fn message<R: prost::Message + Serialize + Shown>(self, mut message: R) -> Result<Vec<u8>, ApiError> {
+        message.conceal();
         match self {
             Self::Proto => Ok(message.encode_to_vec()),
-            Self::Json => serde_json::to_vec(message).map_err(|e| ApiError::internal(format!("cannot write the reply: {e}"))),
+            Self::Json => serde_json::to_vec(&message).map_err(|e| ApiError::internal(format!("cannot write the reply: {e}"))),
         }
     }
 }
@@ -219,6 +248,15 @@ mod tests {
         assert_eq!(table.calls.len(), 109, "the public services have 109 RPCs");
         assert_eq!(table.by_rpc.len(), 109);
         assert_eq!(table.calls.iter().map(|c| c.rest.len()).sum::<usize>(), 110, "pod logs have two paths");
+    }
+
+    #[test]
+    fn groups_inside_each_other_are_refused() {
+        // Fields 1 and 15, each the beginning of a group.
+        for begin in [0x0b, 0x7b] {
+            let request = Request::Proto(Bytes::from(vec![begin; 60_000]));
+            assert!(decode::<tiphys_api::rpc::application::ApplicationQuery>(request).is_err());
+        }
     }
 
     #[test]

@@ -68,9 +68,8 @@ struct Invoke {
 
 impl Invoke {
     async fn run(self, message: Bytes) -> Result<Reply, ApiError> {
-        let call = self.state.table.by_rpc(&self.rpc);
-        let handler = call.and_then(|c| c.handler.as_ref()).ok_or_else(|| Call::missing(&self.rpc))?;
-        handler(self.state.clone(), self.caller, CallRequest::Proto(message)).await
+        let call = self.state.table.by_rpc(&self.rpc).ok_or_else(|| Call::missing(&self.rpc))?;
+        call.run(&self.state, self.caller, CallRequest::Proto(message)).await
     }
 }
 

@@ -1,11 +1,11 @@
 //! How requests come in: connections and TLS (`listen`, `tls`), gRPC and gRPC-web (`grpc`), REST (`rest`). Knows the
 //! table, but no call by name except login and logout, whose token is also a cookie.
 
-mod fields;
 mod grpc;
 pub mod listen;
 mod rest;
 mod session;
+pub mod source;
 pub mod tls;
 
 use crate::{assets, auth::Caller, server::State, webhook};
@@ -23,7 +23,8 @@ fn max_request(caller: &Caller) -> usize {
 }
 
 /// Answers one request of any kind.
-async fn handle(state: Arc<State>, source: IpAddr, mut request: Request<Body>) -> Result<Response<Body>, Infallible> {
+async fn handle(state: Arc<State>, peer: IpAddr, mut request: Request<Body>) -> Result<Response<Body>, Infallible> {
+    let source = source::of(peer, request.headers(), &state.options.trusted_proxies);
     strip_root(&state.options.root_path, &mut request);
     let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let mut response = if content_type.starts_with("application/grpc-web") {

@@ -1,11 +1,11 @@
 //! REST: path, query and body become the request message of the call in the table; its reply is JSON, streams are JSON
 //! lines or server-sent events. Behaves as grpc-gateway does for Argo CD.
 
-use super::{fields::Fields, max_request, session, traceparent};
+use super::{max_request, session, traceparent};
 use crate::{
-    ApiError, Code, assets,
+    ApiError, Code, assets, heavy,
     server::State,
-    table::{BodyOf, Call, Reply, Request as CallRequest, Rest},
+    table::{BodyOf, Call, Fields, Reply, Request as CallRequest, Rest, query},
 };
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
@@ -51,19 +51,8 @@ async fn answer(state: &Arc<State>, source: IpAddr, parts: &Parts, body: Body) -
         });
     };
     let caller = session::caller(state, source, &parts.headers, call.access).await?;
-    let handler = call.handler.as_ref().ok_or_else(|| Call::missing(&call.rpc))?;
     let mut message = read_body(rest, body, max_request(&caller)).await?;
-    let query = parts.uri.query().unwrap_or_default();
-    let mut fields = None;
-    for (name, value) in query.split('&').filter(|p| !p.is_empty()).map(|p| p.split_once('=').unwrap_or((p, ""))) {
-        match form_decode(name).as_str() {
-            "fields" => fields = Fields::parse(&form_decode(value)),
-            name => add(&mut message, name, form_decode(value)),
-        }
-    }
-    for (name, value) in bindings {
-        set(&mut message, &name, value);
-    }
+    let fields = query::read(&mut message, parts.uri.query().unwrap_or_default(), bindings)?;
     let renewed = match &caller.claims {
         Some(claims) => state.auth.renewed(claims, Timestamp::now()).await,
         None => None,
@@ -76,8 +65,8 @@ async fn answer(state: &Arc<State>, source: IpAddr, parts: &Parts, body: Body) -
         "http.request.method" = parts.method.as_str(),
         traceparent = traceparent(&parts.headers)
     );
-    let reply = handler(state.clone(), caller, CallRequest::Json(Value::Object(message))).instrument(span).await?;
-    let mut response = respond(parts, select(reply, fields));
+    let reply = call.run(state, caller, CallRequest::Json(Value::Object(message))).instrument(span).await?;
+    let mut response = respond(parts, select(reply, fields).await);
     if let Some(token) = session_token(call, &mut response, renewed).await? {
         let cookie = session::cookie(state, &token);
         response.headers_mut().extend(cookie.map(|value| (header::SET_COOKIE, value)));
@@ -117,38 +106,6 @@ async fn read_body(rest: &Rest, body: Body, limit: usize) -> Result<Map<String, 
     }
 }
 
-fn form_decode(text: &str) -> String {
-    crate::table::percent_decode(&text.replace('+', " "))
-}
-
-/// A query parameter: `a.b=c` is a field of a field, and a repeated one is a list.
-fn add(message: &mut Map<String, Value>, name: &str, value: String) {
-    // What a body has said stands.
-    with_field(message, name, |slot| match slot {
-        Value::Null => *slot = Value::String(value),
-        Value::Array(items) => items.push(Value::String(value)),
-        Value::String(first) => *slot = Value::Array(vec![Value::String(std::mem::take(first)), Value::String(value)]),
-        _ => {}
-    });
-}
-
-/// A path variable, which wins.
-fn set(message: &mut Map<String, Value>, name: &str, value: String) {
-    with_field(message, name, |slot| *slot = Value::String(value));
-}
-
-fn with_field(message: &mut Map<String, Value>, name: &str, change: impl FnOnce(&mut Value)) {
-    match name.split_once('.') {
-        None => change(message.entry(name).or_insert(Value::Null)),
-        Some((head, rest)) => {
-            let inner = message.entry(head).or_insert_with(|| Value::Object(Map::new()));
-            if let Value::Object(inner) = inner {
-                with_field(inner, rest, change);
-            }
-        }
-    }
-}
-
 fn json(status: StatusCode, body: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(Body::new(Full::new(Bytes::from(body))));
     *response.status_mut() = status;
@@ -157,10 +114,11 @@ fn json(status: StatusCode, body: Vec<u8>) -> Response<Body> {
 }
 
 /// The parts of the reply that were asked for.
-fn select(reply: Reply, fields: Option<Fields>) -> Reply {
+async fn select(reply: Reply, fields: Option<Fields>) -> Reply {
     match (reply, fields) {
         (reply, None) => reply,
-        (Reply::One(message), Some(fields)) => Reply::One(fields.apply(&message)),
+        (Reply::One(message), Some(fields)) if message.len() < heavy::LARGE => Reply::One(fields.apply(&message)),
+        (Reply::One(message), Some(fields)) => Reply::One(heavy::run(move || fields.apply(&message)).await),
         (Reply::Stream(messages), Some(fields)) => Reply::Stream(messages.map(move |m| m.map(|m| fields.apply(&m))).boxed()),
     }
 }
@@ -202,24 +160,4 @@ fn with_heartbeat(lines: BoxStream<'static, Bytes>) -> BoxStream<'static, Bytes>
         }
     })
     .boxed()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn query_and_path_build_the_message() {
-        let mut message = Map::from_iter([("flag".to_owned(), json!(true))]);
-        for (name, value) in [("projects", "a"), ("projects", "b"), ("source.repoURL", "u"), ("source.path", "p"), ("flag", "false")] {
-            add(&mut message, name, value.into());
-        }
-        set(&mut message, "application.metadata.name", "n".into());
-        assert_eq!(
-            Value::Object(message),
-            json!({"projects": ["a", "b"], "source": {"repoURL": "u", "path": "p"}, "flag": true, "application": {"metadata": {"name": "n"}}})
-        );
-        assert_eq!(form_decode("a+b%2Fc"), "a b/c");
-    }
 }

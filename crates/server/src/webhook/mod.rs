@@ -8,7 +8,7 @@ mod payload;
 mod provider;
 mod registry;
 
-use crate::{assets, server::State, services::application::read::refresh_request, settings::Settings};
+use crate::{assets, heavy, server::State, services::application::read::refresh_request, settings::Settings};
 use concern::Watched;
 use futures::StreamExt as _;
 use http::{Method, Request, Response, StatusCode};
@@ -123,12 +123,12 @@ async fn accept(state: &Arc<State>, settings: &Settings, request: Request<Body>,
     // Only Git hosts are told of the limit.
     let (content, memory) = received.map_err(|e| if e == Refusal::Payload && provider.is_registry() { Refusal::Failed } else { e })?;
     provider.check_content(&parts.headers, &content, secrets).map_err(audited)?;
-    let Some(event) = payload::read(provider, &parts.headers, &content)? else { return Ok(()) };
-    drop(content);
+    let headers = parts.headers;
+    let Some(event) = heavy::run(move || payload::read(provider, &headers, &content)).await? else { return Ok(()) };
     let place = state.webhooks.queue.clone().try_acquire_owned().map_err(|_| Refusal::Full)?;
     let (state, jitter) = (state.clone(), Jitter::of(settings));
     tokio::spawn(async move {
-        refresh(&state, &event, jitter).await;
+        refresh(&state, event, jitter).await;
         drop((place, memory));
     });
     Ok(())
@@ -174,28 +174,41 @@ impl Jitter {
 }
 
 /// Asks for a comparison of every Application that the event concerns.
-async fn refresh(state: &State, event: &Event, jitter: Jitter) {
-    match event {
+async fn refresh(state: &State, event: Event, jitter: Jitter) {
+    let jitter = match &event {
         Event::Push(push) => {
             for url in &push.urls {
                 let (revision, head) = (push.revisions.join(", "), push.head);
                 tracing::info!("Received push event repo: {url}, revision: {revision}, touchedHead: {head}");
             }
-            let watched = Watched::new(push);
-            ask_all(state, |app| watched.concerns(app), jitter).await;
+            jitter
         }
         Event::Registry(pushed) => {
             let repo = format!("oci://{}", pushed.repository);
             tracing::info!(repo, tag = pushed.tag, "Received registry webhook event");
-            ask_all(state, |app| pushed.concerns(app), Jitter::NONE).await;
+            Jitter::NONE
         }
-    }
+    };
+    state.index.ready().await;
+    let (apps, _) = state.index.all();
+    let apps: Vec<_> = apps.into_iter().filter(|app| state.store.permits(&app.metadata.namespace)).collect();
+    // A payload can name a hundred thousand files, each of which is held against the paths of every Application.
+    ask_all(state, heavy::run(move || concerned(&event, apps)).await, jitter).await;
 }
 
-async fn ask_all(state: &State, concerns: impl Fn(&Application) -> bool, jitter: Jitter) {
-    state.index.ready().await;
-    let concerned = state.index.all().0.into_iter().filter(|app| state.store.permits(&app.metadata.namespace) && concerns(app));
-    let asked = concerned.enumerate().map(|(i, app)| async move {
+fn concerned(event: &Event, mut apps: Vec<Arc<Application>>) -> Vec<Arc<Application>> {
+    match event {
+        Event::Push(push) => {
+            let watched = Watched::new(push);
+            apps.retain(|app| watched.concerns(app));
+        }
+        Event::Registry(pushed) => apps.retain(|app| pushed.concerns(app)),
+    }
+    apps
+}
+
+async fn ask_all(state: &State, concerned: Vec<Arc<Application>>, jitter: Jitter) {
+    let asked = concerned.into_iter().enumerate().map(|(i, app)| async move {
         let delay = jitter.delay(i);
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;

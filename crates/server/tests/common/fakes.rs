@@ -15,8 +15,15 @@ use tiphys_api::{
     rpc::{application::LogEntry, events::EventList, repository::RepoAppDetailsResponse},
     source::ApplicationSource,
 };
-use tiphys_apimachinery::patch::json_merge;
-use tiphys_engine::project;
+use tiphys_apimachinery::patch::{
+    self,
+    difference::{self, Difference},
+    json_merge,
+};
+use tiphys_engine::{
+    project,
+    spec::{self, Destination},
+};
 use tiphys_server::{
     ApiError,
     ports::{
@@ -130,6 +137,30 @@ impl Store for FakeStore {
             return Err(StoreError::Conflict("the object has been modified".into()));
         }
         self.patch(&qualified(namespace, name), patch)
+    }
+
+    async fn change_app(&self, current: &Application, from: &Value, to: &Value) -> StoreResult<Application> {
+        let m = &current.metadata;
+        let stored = serde_json::to_value(current).expect("JSON");
+        match difference::between(from, to, || Ok(stored.clone())).expect("two maps") {
+            Difference::Merge(mut patch) => {
+                patch["metadata"]["resourceVersion"] = m.resource_version.as_str().into();
+                self.patch_app(&m.namespace, &m.name, &patch).await
+            }
+            Difference::Operations(list) => {
+                let after = patch::json::apply(&stored, &list.into()).expect("it applies");
+                let mut app: Application = serde_json::from_value(after).expect("an Application");
+                let mut inner = self.lock();
+                if inner.apps.get(&qualified(&m.namespace, &m.name)).is_none_or(|a| a.metadata.resource_version != m.resource_version) {
+                    return Err(StoreError::Conflict("the object has been modified".into()));
+                }
+                inner.version += 1;
+                app.metadata.resource_version = inner.version.to_string();
+                inner.apps.insert(qualified(&m.namespace, &m.name), app.clone());
+                let _ = self.changes.send(StoreEvent::Changed(Arc::new(app.clone())));
+                Ok(app)
+            }
+        }
     }
 
     async fn delete_app(&self, namespace: &str, name: &str) -> StoreResult<()> {
@@ -252,6 +283,10 @@ impl Live for FakeLive {
         Ok(ClusterFacts::default())
     }
 
+    fn destination(&self, app: &Application) -> Result<Destination, ApiError> {
+        spec::destination(&app.spec.destination, &[spec::in_cluster()]).map_err(ApiError::plain)
+    }
+
     async fn get(&self, _: &Application, object: &LiveRef) -> Result<Value, ApiError> {
         self.objects.lock().expect("not poisoned").get(&object.name).cloned().ok_or_else(|| ApiError::not_found("not found"))
     }
@@ -311,6 +346,9 @@ impl Sources for FakeSources {
     }
 
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
+        if request.source.helm.iter().flat_map(|h| &h.value_files).any(|file| file.contains('*')) {
+            return Err(ApiError::not_found("values file glob \"no/*.yaml\" matched no files"));
+        }
         let object = serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "labels": {"of": request.app_name}}, "data": {"a": "dmFsdWU="}});
         Ok(RenderedManifests { revision: request.revision, source_type: "Directory".into(), objects: vec![object], errors: Vec::new() })
     }

@@ -27,6 +27,8 @@ pub struct World {
     pub live: Arc<FakeLive>,
     pub address: SocketAddr,
     pub token: String,
+    pub connections: tiphys_listen::Connections,
+    pub server: Server,
     _stop: DropGuard,
 }
 
@@ -61,24 +63,36 @@ impl World {
         project.spec.source_repos = vec!["*".into()];
         project.spec.destinations = vec![serde_json::from_value(json!({"server": "*", "namespace": "*"})).expect("a destination")];
         store.create_project(&project).await.expect("stored");
+        let mut world = Self::serve(store, live, sources, Options::default()).await;
+        let body = json!({"username": "admin", "password": PASSWORD});
+        let session = world.rest(Method::POST, "/api/v1/session", Some(body)).await.1;
+        world.token = session["token"].as_str().expect("a token").to_owned();
+        world
+    }
+
+    /// Another process with the same records, and the session of this one.
+    pub async fn again(&self, options: Options) -> Self {
+        let mut world = Self::serve(self.store.clone(), self.live.clone(), Arc::new(FakeSources), options).await;
+        world.token.clone_from(&self.token);
+        world
+    }
+
+    async fn serve(store: Arc<FakeStore>, live: Arc<FakeLive>, sources: Arc<dyn Sources>, options: Options) -> Self {
         let deps = Deps {
             store: store.clone(),
             live: live.clone(),
             sources,
             assets: Assets::new([("index.html", "text/html", "the page")]),
-            options: Options { refresh_timeout: Duration::from_secs(5), ..Default::default() },
+            options: Options { refresh_timeout: Duration::from_secs(5), ..options },
         };
         let server = Server::new(deps);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let stop = CancellationToken::new();
         let stopped = stop.clone();
-        tokio::spawn(async move { server.serve(listener, Tls::Off, stopped).await });
-        let mut world = Self { store, live, address, token: String::new(), _stop: stop.drop_guard() };
-        let body = json!({"username": "admin", "password": PASSWORD});
-        let session = world.rest(Method::POST, "/api/v1/session", Some(body)).await.1;
-        world.token = session["token"].as_str().expect("a token").to_owned();
-        world
+        let (connections, serving) = (server.connections(), server.clone());
+        tokio::spawn(async move { serving.serve(listener, Tls::Off, stopped).await });
+        Self { store, live, address, token: String::new(), connections, server, _stop: stop.drop_guard() }
     }
 
     /// With the session, as JSON.

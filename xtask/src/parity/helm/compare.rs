@@ -46,7 +46,9 @@ pub fn judge(runs: &[Answer], ours: &Answer) -> Verdict {
         (false, true) => Verdict::OnlyRealFails,
         (false, false) => {
             let texts: Vec<&str> = runs.iter().map(Answer::error).collect();
-            if same(&texts, ours.error()) { Verdict::SameFailure } else { Verdict::OtherFailure }
+            let printed: Vec<&str> = runs.iter().map(|run| run.stdout.as_str()).collect();
+            let alike = same(&texts, ours.error()) && same(&printed, &ours.stdout);
+            if alike { Verdict::SameFailure } else { Verdict::OtherFailure }
         }
         (true, true) => {
             let texts: Vec<&str> = runs.iter().map(|run| run.stdout.as_str()).collect();

@@ -71,9 +71,15 @@ pub struct Flags {
     /// Into this namespace
     #[arg(long, value_name = "NAME", default_value = "default")]
     namespace: String,
-    /// For this version of Kubernetes
+    /// For this version of Kubernetes: 1.32, 1.32.3 or with anything behind it
     #[arg(long, value_name = "VERSION")]
     kube_version: Option<String>,
+    /// For a cluster that also has these versions of groups or kinds
+    #[arg(long, value_name = "VERSION", value_delimiter = ',')]
+    api_versions: Vec<String>,
+    /// `helm lint` instead of `helm template`
+    #[arg(long, conflicts_with_all = ["include_crds", "is_upgrade", "api_versions"])]
+    lint: bool,
 }
 
 /// One render.

@@ -11,47 +11,83 @@ use std::{
 use tiphys_render::helm::{
     HelmError, KubeVersion, Limits, ParsedChart, PrintOptions, RenderOptions, Sources,
     chart::Chart,
+    lint::{LintOptions, Severity, lint},
     log,
-    values::{Settings, user_values},
+    values::{Settings, Values, user_values},
 };
 
 pub fn answer(case: &Case, flags: &Flags) -> Answer {
     let mut warnings = Vec::new();
-    let rendered = catch_unwind(AssertUnwindSafe(|| render(case, flags, &mut warnings)));
-    let result = rendered.unwrap_or_else(|_| Err("panicked".to_owned()));
+    let mut stdout = String::new();
+    let run = if flags.lint { linted } else { render };
+    let done = catch_unwind(AssertUnwindSafe(|| run(case, flags, &mut stdout, &mut warnings)));
+    let result = done.unwrap_or_else(|_| Err("panicked".to_owned()));
     let mut stderr: String = warnings.iter().map(|warning| log::line(warning) + "\n").collect();
-    let (success, stdout) = match result {
-        Ok(text) => (true, text),
-        Err(why) => {
-            stderr.extend(log::failure(&why).map(|line| line + "\n"));
-            stderr.push_str(&format!("Error: {why}\n"));
-            (false, String::new())
-        }
-    };
-    Answer { success, stdout, stderr }
+    if let Err(why) = &result {
+        stderr.extend(log::failure(why).map(|line| line + "\n"));
+        stderr.push_str(&format!("Error: {why}\n"));
+    }
+    Answer { success: result.is_ok(), stdout, stderr }
 }
 
-fn render(case: &Case, flags: &Flags, warnings: &mut Vec<String>) -> Result<String, String> {
-    let limits = Limits::default();
-    let files = read_folder(&case.chart).map_err(|e| e.to_string())?;
-    let plain = |e: HelmError| e.to_string();
+/// The values of a case.
+fn user(case: &Case, flags: &Flags, limits: &Limits) -> Result<Values, String> {
     let mut named = Vec::new();
     if let Some(name) = &case.values {
         let content = fs::read(case.chart.join(name)).map_err(|e| e.to_string())?;
         named.push((name.to_string_lossy().into_owned(), content));
     }
     let settings = Settings { files: named, set: flags.set.clone(), ..Settings::default() };
-    let user = user_values(&settings, &|_| Err("no files here".to_owned()), &limits).map_err(plain)?;
+    user_values(&settings, &|_| Err("no files here".to_owned()), limits).map_err(|e| e.to_string())
+}
+
+fn kube_version(flags: &Flags) -> Result<Option<KubeVersion>, String> {
+    let invalid = |text: &String, why: String| format!("invalid kube version '{text}': {why}");
+    flags.kube_version.as_ref().map(|text| KubeVersion::parse(text).map_err(|why| invalid(text, why))).transpose()
+}
+
+/// What `helm lint` prints of one chart.
+fn linted(case: &Case, flags: &Flags, out: &mut String, warnings: &mut Vec<String>) -> Result<(), String> {
+    let limits = Limits::default();
+    let files = read_folder(&case.chart).map_err(|e| e.to_string())?;
+    let options = LintOptions {
+        namespace: flags.namespace.clone(),
+        kube_version: kube_version(flags)?,
+        skip_schema_validation: false,
+        shown: fs::canonicalize(&case.chart).map_err(|e| e.to_string())?.display().to_string(),
+        sources: Arc::new(sources),
+    };
+    let linted = lint(&files, "", &user(case, flags, &limits)?, &options, &limits).map_err(|e| e.to_string())?;
+    warnings.extend(linted.warnings);
+    out.push_str("==> Linting .\n");
+    linted.findings.iter().for_each(|finding| out.push_str(&format!("{finding}\n")));
+    out.push('\n');
+    if linted.findings.iter().any(|finding| finding.severity == Severity::Error) {
+        return Err("1 chart(s) linted, 1 chart(s) failed".to_owned());
+    }
+    out.push_str("1 chart(s) linted, 0 chart(s) failed\n");
+    Ok(())
+}
+
+fn render(case: &Case, flags: &Flags, out: &mut String, warnings: &mut Vec<String>) -> Result<(), String> {
+    // A version that is none is refused before anything is read.
+    let version = kube_version(flags)?;
+    let limits = Limits::default();
+    let files = read_folder(&case.chart).map_err(|e| e.to_string())?;
+    let plain = |e: HelmError| e.to_string();
+    let user = user(case, flags, &limits)?;
     let loaded = Chart::from_folder(&files, "", &limits).map_err(plain)?;
     warnings.extend(loaded.warnings);
     let mut options = RenderOptions::new(Arc::new(sources));
     options.release.namespace.clone_from(&flags.namespace);
     options.release.is_upgrade = flags.is_upgrade;
-    if let Some(version) = &flags.kube_version {
-        options.capabilities.kube_version = KubeVersion::parse(version)?;
+    if let Some(version) = version {
+        options.capabilities.kube_version = version;
     }
+    options.capabilities.api_versions.extend(flags.api_versions.iter().cloned());
     let rendered = ParsedChart::new(loaded.chart).render_telling(&user, &options, &limits, warnings).map_err(|e| failure(&e))?;
-    rendered.print(&PrintOptions { include_crds: flags.include_crds, ..PrintOptions::default() }).map_err(plain)
+    out.push_str(&rendered.print(&PrintOptions { include_crds: flags.include_crds, ..PrintOptions::default() }).map_err(plain)?);
+    Ok(())
 }
 
 /// Helm adds a hint to what fails while it renders.

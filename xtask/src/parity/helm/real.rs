@@ -94,11 +94,13 @@ impl Helm {
 }
 
 fn arguments(case: &Case, flags: &Flags) -> Vec<String> {
-    let mut arguments: Vec<String> =
-        vec!["template".into(), "release-name".into(), ".".into(), "--namespace".into(), flags.namespace.clone()];
+    let command: &[&str] = if flags.lint { &["lint", "."] } else { &["template", "release-name", "."] };
+    let mut arguments: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+    arguments.extend(["--namespace".to_owned(), flags.namespace.clone()]);
     arguments.extend(case.values.iter().flat_map(|file| ["-f".to_owned(), file.to_string_lossy().into_owned()]));
     arguments.extend(flags.set.iter().flat_map(|line| ["--set".to_owned(), line.clone()]));
     arguments.extend(flags.kube_version.iter().flat_map(|version| ["--kube-version".to_owned(), version.clone()]));
+    arguments.extend(flags.api_versions.iter().flat_map(|version| ["--api-versions".to_owned(), version.clone()]));
     let switches = [(flags.include_crds, "--include-crds"), (flags.is_upgrade, "--is-upgrade")];
     arguments.extend(switches.iter().filter(|(on, _)| *on).map(|(_, flag)| (*flag).to_owned()));
     arguments

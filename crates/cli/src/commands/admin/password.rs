@@ -4,11 +4,15 @@ use crate::{
     client::Failure,
     commands::apply::{finish, kube::KubeArgs},
     output,
-    roles::up::bootstrap::INITIAL_PASSWORD,
+    roles::up::{bootstrap::INITIAL_PASSWORD, kubeconfig_of_default},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use std::time::Duration;
 use tiphys_apimachinery::Object;
-use tiphys_cluster::{apply, request::Call};
+use tiphys_cluster::{Cluster, apply, request::Call};
+
+/// How long the cluster of `tiphys up` may take to answer, on this machine.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Prints initial password to log in to Argo CD for the first time
 #[derive(clap::Args)]
@@ -19,10 +23,11 @@ pub struct InitialPassword {
 
 impl InitialPassword {
     pub async fn run(self) -> Result<(), Failure> {
+        let kube = where_up_is(self.kube).await;
         let mut found = None;
         let read = async {
-            let target = self.kube.connect().await?;
-            let path = format!("/api/v1/namespaces/{}/secrets/{INITIAL_PASSWORD}", super::backup::namespace(&self.kube, &target));
+            let target = kube.connect().await?;
+            let path = format!("/api/v1/namespaces/{}/secrets/{INITIAL_PASSWORD}", super::backup::namespace(&kube, &target));
             let secret: Object = target.discovery.cluster().http().json(&Call::get(path)).await.map_err(apply::Failure::from)?;
             found = STANDARD.decode(secret.str_at("/data/password")).ok().and_then(|bytes| String::from_utf8(bytes).ok());
             Ok(())
@@ -36,4 +41,19 @@ impl InitialPassword {
         }
         Ok(())
     }
+}
+
+/// Without a word about the cluster it is the one that `tiphys up` runs, if it does.
+async fn where_up_is(kube: KubeArgs) -> KubeArgs {
+    if kube.names_cluster() {
+        return kube;
+    }
+    let Some(path) = kubeconfig_of_default() else { return kube };
+    let found = kube.clone().with_kubeconfig(path.clone());
+    let runs = tokio::time::timeout(PATIENCE, Cluster::connect(found.options())).await.is_ok_and(|c| c.is_ok());
+    if !runs {
+        return kube;
+    }
+    eprintln!("of the cluster that `tiphys up` runs ({})", path.display());
+    found
 }

@@ -139,7 +139,7 @@ impl Run {
         let app = AppRef::new(&self.app, self.filter.app_namespace.as_deref());
         let objects = self.filter.select(client, &app, Some(&self.kind), self.all).await?;
         if objects.iter().any(|o| o.group() != objects[0].group()) {
-            log::fatal("Ambiguous resource group. Use flag --group to specify resource group explicitly.");
+            log::fatal("Ambiguous resource group. Use flag --group to specify resource group explicitly.", "");
             return Err(Failure::exit(1));
         }
         for object in objects {

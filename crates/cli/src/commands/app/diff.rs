@@ -232,19 +232,17 @@ pub(in crate::commands) fn difference(live: &Value, target: &Value) -> Result<St
     let Some(tool) = std::env::var("KUBECTL_EXTERNAL_DIFF").ok().filter(|t| !t.trim().is_empty()) else {
         return Ok(output::diff::normal(&live, &target));
     };
-    let folder = std::env::temp_dir().join(format!("tiphys-diff-{}", std::process::id()));
     let run = || -> std::io::Result<String> {
-        fs::create_dir_all(&folder)?;
-        let (live_file, target_file) = (folder.join("live.yaml"), folder.join("target.yaml"));
+        // Others may write to the temporary folder as well.
+        let folder = tempfile::Builder::new().prefix("tiphys-diff-").tempdir()?;
+        let (live_file, target_file) = (folder.path().join("live.yaml"), folder.path().join("target.yaml"));
         fs::write(&live_file, live)?;
         fs::write(&target_file, target)?;
         let mut words = tool.split_whitespace();
         let out = Command::new(words.next().unwrap_or("diff")).args(words).arg(live_file).arg(target_file).output()?;
         Ok(String::from_utf8_lossy(&out.stdout).into_owned())
     };
-    let result = run();
-    let _ = fs::remove_dir_all(&folder);
-    result.map_err(|e| Failure::error(format!("KUBECTL_EXTERNAL_DIFF {tool:?}: {e}")))
+    run().map_err(|e| Failure::error(format!("KUBECTL_EXTERNAL_DIFF {tool:?}: {e}")))
 }
 
 #[cfg(test)]

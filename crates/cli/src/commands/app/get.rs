@@ -12,6 +12,7 @@ use tiphys_api::{
     resource::ApplicationTree,
     rpc::application::{ApplicationSyncWindowsQuery, ApplicationSyncWindowsResponse, ResourcesQuery},
 };
+use tiphys_engine::tree::why;
 use tonic::Code;
 
 #[derive(clap::Args)]
@@ -64,6 +65,22 @@ pub async fn details(client: &Client, app: &Application, app_ref: &AppRef, forma
     }
 }
 
+/// Why resources are not Healthy, out of what they made; nothing where all is well.
+pub async fn reasons(client: &Client, app: &Application, app_ref: &AppRef) -> Result<String, Failure> {
+    if !matches!(app.status.health.status.as_str(), "Progressing" | "Degraded") {
+        return Ok(String::new());
+    }
+    let query = ResourcesQuery { application_name: app_ref.name.clone(), app_namespace: app_ref.namespace(), ..Default::default() };
+    let tree: ApplicationTree = match client.unary("/application.ApplicationService/ResourceTree", query).await {
+        Ok(tree) => tree,
+        // Another server may not tell; what was asked for has been shown.
+        Err(e) if matches!(e.code(), Code::Unimplemented | Code::PermissionDenied | Code::NotFound) => return Ok(String::new()),
+        Err(e) => return Err(e.into()),
+    };
+    let lines: String = why::lines(&tree.nodes).iter().map(|line| format!("  {line}\n")).collect();
+    Ok(if lines.is_empty() { lines } else { format!("\nNot healthy:\n{lines}") })
+}
+
 impl Get {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         check_format(&self.output)?;
@@ -92,6 +109,7 @@ impl Get {
             text += &summary::parameters(&shown);
         }
         text += &details(&client, &app, &app_ref, &self.output).await?;
+        text += &reasons(&client, &app, &app_ref).await?;
         output::print(&text);
         Ok(())
     }

@@ -12,8 +12,9 @@ use super::{
 use crate::{
     client::{Client, ConnectArgs, Failure},
     commands::prompt,
-    output::{self, summary},
+    output::{self, summary, table},
 };
+use futures::{StreamExt as _, stream};
 use tiphys_api::{
     Application,
     constants::SHOW_PLAN,
@@ -21,6 +22,9 @@ use tiphys_api::{
     rpc::application::{ApplicationQuery, ApplicationSyncRequest, SyncOptions},
 };
 use tiphys_apimachinery::Object;
+
+/// How many Applications of a selector are synced at once.
+const AT_ONCE: usize = 20;
 
 #[derive(clap::Args)]
 pub struct Sync {
@@ -59,9 +63,15 @@ pub struct Sync {
     /// Do not wait for application to sync before continuing
     #[arg(long = "async")]
     async_: bool,
-    /// Path to a local directory (not supported yet)
+    /// Path to a local directory (not supported yet: refused)
     #[arg(long)]
     local: Option<String>,
+    /// Path to the repository root. Used together with --local (no effect: --local is not supported yet)
+    #[arg(long, default_value = "/")]
+    local_repo_root: String,
+    /// Set ignore normalizer JQ execution timeout (no effect: the server's setting counts)
+    #[arg(long, default_value = "1s")]
+    ignore_normalizer_jq_execution_timeout: String,
     /// A list of key-value pairs during sync process. These infos will be persisted in app (can be repeated)
     #[arg(long)]
     info: Vec<String>,
@@ -179,10 +189,40 @@ impl Sync {
             let app = AppRef::new(name, self.app_namespace.as_deref());
             self.revisions.resolve(&client, &app).await?;
         }
-        for name in self.names(&client).await? {
-            self.sync(&client, &AppRef::new(&name, self.app_namespace.as_deref())).await?;
+        let names = self.names(&client).await?;
+        if names.len() > 1 && names.len() > self.apps.len() && !self.preview_changes && self.output == "wide" {
+            return self.sync_many(&client, names).await;
+        }
+        for name in names {
+            let app = AppRef::new(&name, self.app_namespace.as_deref());
+            let waited = self.sync(&client, &app, &self.output).await?;
+            self.judge(waited.as_ref())?;
         }
         Ok(())
+    }
+
+    /// Those that a selector or a project found: some at once, each to its end whatever becomes of the others, and a summary.
+    async fn sync_many(&self, client: &Client, names: Vec<String>) -> Result<(), Failure> {
+        let outcomes: Vec<Outcome> = stream::iter(names)
+            .map(|name| async {
+                let app = AppRef::new(&name, self.app_namespace.as_deref());
+                let synced = self.sync(client, &app, wait::SILENT).await;
+                let judged = synced.as_ref().map_or_else(|e| Err(e.clone()), |waited| self.judge(waited.as_ref()));
+                Outcome { name, waited: synced.ok().flatten(), failure: judged.err() }
+            })
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        let failed = outcomes.iter().filter(|o| o.failure.is_some()).count();
+        output::print(&table::table(&["NAME", "SYNC", "HEALTH", "PHASE", "MESSAGE"], outcomes.iter().map(Outcome::row)));
+        output::print(&format!("\n{} applications: {} succeeded, {failed} failed\n", outcomes.len(), outcomes.len() - failed));
+        if failed == 0 { Ok(()) } else { Err(Failure::fatal(format!("{failed} of {} applications failed to sync", outcomes.len()))) }
+    }
+
+    /// Whether a sync that was waited for did what it should.
+    fn judge(&self, waited: Option<&wait::Waited>) -> Result<(), Failure> {
+        let whole = self.resource.is_empty() && self.label.is_empty();
+        waited.filter(|_| !self.is_dry_run()).map_or(Ok(()), |waited| verdict(waited, whole))
     }
 
     async fn names(&self, client: &Client) -> Result<Vec<String>, Failure> {
@@ -212,7 +252,8 @@ impl Sync {
         Ok(names)
     }
 
-    async fn sync(&self, client: &Client, app_ref: &AppRef) -> Result<(), Failure> {
+    /// What became of it; nothing when nobody waited.
+    async fn sync(&self, client: &Client, app_ref: &AppRef, output: &str) -> Result<Option<wait::Waited>, Failure> {
         let flags = self.resource_flags(client, app_ref).await?;
         let selected = select::parse(&flags)?;
         let app = super::get(client, app_ref, None).await?;
@@ -227,17 +268,16 @@ impl Sync {
             return Err(Failure::fatal(format!("No matching app resources found for resource filter: {}", flags.join(", "))));
         }
         if self.preview_changes && !self.is_confirmed(client, &app, app_ref).await? {
-            return Ok(());
+            return Ok(None);
         }
         let request = self.request(app_ref, revision, resources)?;
         let _: Application = client.unary("/application.ApplicationService/Sync", request).await?;
         if self.async_ {
-            return Ok(());
+            return Ok(None);
         }
         let conditions = Conditions { operation: true, ..Default::default() };
-        let asked = Wait { app: app_ref, timeout: self.timeout, conditions, selected: &selected, output: &self.output };
-        let waited = wait::wait(client, &asked).await?;
-        if self.is_dry_run() { Ok(()) } else { verdict(&waited, selected.is_empty()) }
+        let asked = Wait { app: app_ref, timeout: self.timeout, conditions, selected: &selected, output };
+        Ok(Some(wait::wait(client, &asked).await?))
     }
 
     /// The `--resource` flags, and one for each resource that has one of the labels.
@@ -299,6 +339,29 @@ impl Sync {
             source_positions: self.revisions.source_positions.clone(),
             ..Default::default()
         })
+    }
+}
+
+/// What became of one of many.
+struct Outcome {
+    name: String,
+    waited: Option<wait::Waited>,
+    failure: Option<Failure>,
+}
+
+impl Outcome {
+    fn row(&self) -> Vec<String> {
+        let app = self.waited.as_ref().and_then(|w| w.app.as_ref());
+        let operation = self.waited.as_ref().and_then(|w| w.operation.as_ref());
+        let (sync, health) = app.map_or(("", ""), |a| (a.status.sync.status.as_str(), a.status.health.status.as_str()));
+        let phase = operation.map_or("", |o| o.phase.as_str());
+        let message = match (&self.failure, operation) {
+            (Some(failure), Some(o)) if o.phase != "Succeeded" && !o.message.is_empty() => format!("{}: {}", failure.message, o.message),
+            (Some(failure), _) => failure.message.clone(),
+            (None, Some(o)) => o.message.clone(),
+            (None, None) => "started".to_owned(),
+        };
+        [self.name.as_str(), sync, health, phase, message.lines().next().unwrap_or_default()].map(str::to_owned).to_vec()
     }
 }
 

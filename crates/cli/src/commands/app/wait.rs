@@ -138,6 +138,9 @@ impl WaitCommand {
     }
 }
 
+/// An `output` that shows nothing: of many Applications at once only a summary is of use.
+pub const SILENT: &str = "silent";
+
 /// What is waited for, and how to show it.
 pub struct Wait<'a> {
     pub app: &'a AppRef,
@@ -188,7 +191,7 @@ struct Follower<'a> {
 impl Follower<'_> {
     /// Documents must stay readable for programs: nothing else is printed then.
     fn is_quiet(&self) -> bool {
-        matches!(self.asked.output, "json" | "yaml")
+        matches!(self.asked.output, "json" | "yaml" | SILENT)
     }
 
     async fn follow(&mut self, app: Application) -> Result<Waited, Failure> {
@@ -283,7 +286,9 @@ impl Follower<'_> {
             app = super::get(self.client, self.asked.app, Some("normal".into())).await?;
         }
         if self.is_quiet() {
-            output::print(&output::document(&app, self.asked.output)?);
+            if self.asked.output != SILENT {
+                output::print(&output::document(&app, self.asked.output)?);
+            }
             return Ok(app);
         }
         let mut text = format!("\n{}\n", summary::application(&app, &self.url, None));
@@ -291,6 +296,9 @@ impl Follower<'_> {
             text += &summary::operation(state, Timestamp::now());
         }
         text += &get::details(self.client, &app, self.asked.app, self.asked.output).await?;
+        if self.asked.conditions.health {
+            text += &get::reasons(self.client, &app, self.asked.app).await?;
+        }
         output::print(&text);
         Ok(app)
     }

@@ -88,6 +88,17 @@ impl KubeArgs {
         options
     }
 
+    /// Whether the command line or the environment says which cluster is meant.
+    pub fn names_cluster(&self) -> bool {
+        let set = std::env::var_os("KUBECONFIG").is_some_and(|v| !v.is_empty());
+        set || [self.context.is_some(), self.cluster.is_some(), self.server.is_some(), self.kubeconfig.is_some()].contains(&true)
+    }
+
+    /// The same, of another file.
+    pub fn with_kubeconfig(self, path: PathBuf) -> Self {
+        Self { kubeconfig: Some(path), ..self }
+    }
+
     /// The namespace of the command line.
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref().filter(|n| !n.is_empty())

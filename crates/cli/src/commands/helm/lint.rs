@@ -1,6 +1,6 @@
 //! `helm lint`: looks for what is wrong with charts. Main type: [`Lint`].
 
-use super::{super::files::LocalFiles, excerpt, failed, kube_version, load, namespace, sources, values::ValueArgs};
+use super::{super::files::LocalFiles, excerpt, failed, kube_version, load, namespace, sources, unused::OfHelm, values::ValueArgs, warn};
 use crate::{
     client::{Failure as Exit, reason},
     output,
@@ -51,6 +51,8 @@ pub struct Lint {
     /// Helm's verbose output; here it changes nothing
     #[arg(long, hide = true)]
     debug: bool,
+    #[command(flatten)]
+    of_helm: OfHelm,
 }
 
 /// What came of one chart.
@@ -79,7 +81,7 @@ impl Linted {
 impl Lint {
     pub fn run(self) -> Result<(), Exit> {
         let limits = Limits::default();
-        let kube = self.kube_version.as_deref().map(kube_version).transpose()?;
+        let kube = self.kube_version.as_deref().filter(|version| !version.is_empty()).map(kube_version).transpose()?;
         let mut paths = self.paths.clone();
         if self.with_subcharts {
             self.paths.iter().for_each(|path| subcharts(&path.join("charts"), &mut paths));
@@ -138,7 +140,10 @@ impl Lint {
             is_chart(path).and_then(|()| look(&LocalFiles::new(path)))
         };
         match result {
-            Ok(findings) => Linted { findings, broken: None },
+            Ok(linted) => {
+                warn(&linted.warnings);
+                Linted { findings: linted.findings, broken: None }
+            }
             Err(why) => Linted { findings: Vec::new(), broken: Some(why) },
         }
     }

@@ -6,6 +6,7 @@
 mod excerpt;
 mod lint;
 mod template;
+mod unused;
 mod values;
 
 use super::files::LocalFiles;

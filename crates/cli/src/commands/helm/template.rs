@@ -1,6 +1,11 @@
 //! `helm template`: renders a chart and prints its manifests. Main type: [`Template`].
 
-use super::{excerpt, failed, kube_version, load, namespace, sources, values::ValueArgs, warn};
+use super::{
+    excerpt, failed, kube_version, load, namespace, sources,
+    unused::{OfCharts, OfHelm, OfInstall, deprecated},
+    values::ValueArgs,
+    warn,
+};
 use crate::{
     client::{Failure as Exit, reason},
     output,
@@ -14,7 +19,8 @@ use std::{
 };
 use tiphys_gocompat::text::quote;
 use tiphys_render::helm::{
-    HelmError, Limits, ParsedChart, PrintOptions, RenderOptions, RenderedChart, chart::Chart, check_installable, document, release_name,
+    HelmError, Limits, ParsedChart, PrintOptions, RenderOptions, RenderedChart, chart::Chart, check_installable, document, log,
+    release_name,
 };
 
 /// Render chart templates locally and display the output, as `helm template` does
@@ -35,7 +41,11 @@ pub struct Template {
     #[command(flatten)]
     refused: Refused,
     #[command(flatten)]
-    without_effect: WithoutEffect,
+    of_install: OfInstall,
+    #[command(flatten)]
+    of_charts: OfCharts,
+    #[command(flatten)]
+    of_helm: OfHelm,
 }
 
 #[derive(clap::Args)]
@@ -79,7 +89,7 @@ struct PrintArgs {
     show_only: Vec<String>,
     /// Write the executed templates to files in this folder instead of stdout
     #[arg(long, value_name = "DIR")]
-    output_dir: Option<PathBuf>,
+    output_dir: Option<String>,
     /// Use the release name in the output-dir path
     #[arg(long)]
     release_name: bool,
@@ -109,6 +119,7 @@ struct Refused {
 
 impl Refused {
     fn check(&self) -> Result<(), String> {
+        self.dry_run.as_deref().map_or(Ok(()), check_dry_run)?;
         let reason = match () {
             () if self.validate || self.dry_run.as_deref() == Some("server") => {
                 let flag = if self.validate { "--validate" } else { "--dry-run=server" };
@@ -127,36 +138,26 @@ impl Refused {
     }
 }
 
-/// Helm takes these, too, and they change nothing of what it prints.
-#[derive(clap::Args)]
-struct WithoutEffect {
-    #[arg(long, hide = true)]
-    skip_crds: bool,
-    #[arg(long, hide = true)]
-    create_namespace: bool,
-    #[arg(long, hide = true)]
-    devel: bool,
-    #[arg(long, hide = true)]
-    replace: bool,
-    #[arg(long, hide = true)]
-    disable_openapi_validation: bool,
-    #[arg(long, hide = true)]
-    hide_notes: bool,
-    #[arg(long, hide = true)]
-    render_subchart_notes: bool,
-    #[arg(long, hide = true, value_name = "VERSION")]
-    version: Option<String>,
-    #[arg(long, hide = true, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    #[arg(long, hide = true, value_name = "NAME")]
-    kube_context: Option<String>,
-    #[arg(long, hide = true, value_name = "DURATION")]
-    timeout: Option<String>,
+/// What Go takes for true.
+fn is_yes(text: &str) -> bool {
+    matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
+
+/// A template is always a dry run, and Helm takes nothing that says otherwise; what is no value at all, it refuses with one more.
+fn check_dry_run(how: &str) -> Result<(), String> {
+    let known = match how {
+        "unset" | "client" | "server" => return Ok(()),
+        how if is_yes(how) => return Ok(()),
+        "none" | "0" | "f" | "F" | "false" | "FALSE" | "False" => r#""server" or "client""#,
+        _ => r#""none", "server", or "client""#,
+    };
+    Err(format!("invalid dry-run value ({}). Must be {known}", quote(how)))
 }
 
 impl Template {
     pub fn run(self) -> Result<(), Exit> {
         let limits = Limits::default();
+        self.told_of_flags().iter().for_each(|line| eprintln!("{line}"));
         self.refused.check().map_err(|why| failed(&why))?;
         let options = self.options()?;
         let path = Path::new(self.words.last().map_or("", |path| path.trim()));
@@ -177,7 +178,7 @@ impl Template {
         let rendered = chart.render_telling(&user, &options, &limits, &mut warnings);
         warn(&warnings);
         let rendered = rendered.map_err(|e| self.broken(chart.chart(), &e))?;
-        if let Some(folder) = &self.print.output_dir {
+        if let Some(folder) = self.output_dir() {
             self.write(&rendered, folder, &options.release.name)?;
         }
         let text = self.text(&rendered).map_err(|e| failed(&e.to_string()))?;
@@ -187,7 +188,7 @@ impl Template {
 
     fn options(&self) -> Result<RenderOptions, Exit> {
         let mut options = RenderOptions::new(Arc::new(sources));
-        if let Some(version) = &self.render.kube_version {
+        if let Some(version) = self.render.kube_version.as_deref().filter(|version| !version.is_empty()) {
             options.capabilities.kube_version = kube_version(version)?;
         }
         options.release.name = self.name().map_err(|why| failed(&why))?;
@@ -198,6 +199,32 @@ impl Template {
         Ok(options)
     }
 
+    /// A folder; one without a name is none.
+    fn output_dir(&self) -> Option<&Path> {
+        self.print.output_dir.as_deref().filter(|name| !name.is_empty()).map(Path::new)
+    }
+
+    fn name_template(&self) -> Option<&str> {
+        self.render.name_template.as_deref().filter(|template| !template.is_empty())
+    }
+
+    /// What Helm says of flags that it will take no longer.
+    fn told_of_flags(&self) -> Vec<String> {
+        let mut told = self.of_install.told();
+        if self.refused.validate {
+            told.push(deprecated("validate", "use '--dry-run=server' instead"));
+        }
+        match self.refused.dry_run.as_deref() {
+            None | Some("none" | "client" | "server") => {}
+            Some("unset") => told.push(log::line("--dry-run is deprecated and should be replaced with '--dry-run=client'")),
+            Some(how) if is_yes(how) => {
+                told.push(log::line("boolean '--dry-run=true' flag is deprecated and must be replaced with '--dry-run=client'"));
+            }
+            Some(_) => {}
+        }
+        told
+    }
+
     /// The name of the release, as Helm finds it.
     fn name(&self) -> Result<String, String> {
         let unwanted = |flag: &str| Err(format!("cannot set {flag} and also specify a name"));
@@ -206,9 +233,9 @@ impl Template {
                 Err(format!("expected at most two arguments, unexpected arguments: {}", more.join(", ")))
             }
             [_, _] if self.render.generate_name => unwanted("--generate-name"),
-            [_, _] if self.render.name_template.is_some() => unwanted("--name-template"),
+            [_, _] if self.name_template().is_some() => unwanted("--name-template"),
             [name, _] => Ok(name.clone()),
-            _ => match &self.render.name_template {
+            _ => match self.name_template() {
                 Some(template) => release_name(template, sources()).map_err(|e| e.to_string()),
                 None => Ok("release-name".to_owned()),
             },
@@ -221,7 +248,7 @@ impl Template {
     }
 
     fn text(&self, rendered: &RenderedChart) -> Result<String, HelmError> {
-        match &self.print.output_dir {
+        match self.output_dir() {
             None => rendered.print(&self.print_options()),
             Some(_) => RenderedChart::default().print(&self.print_options()),
         }
@@ -285,5 +312,68 @@ impl Files {
         output::print(&format!("wrote {}\n", path.display()));
         self.written.insert(path);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        template: Template,
+    }
+
+    fn line(flags: &[&str]) -> Result<Template, String> {
+        let words = ["template", "r", "chart"].iter().chain(flags);
+        Line::try_parse_from(words).map(|line| line.template).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_template_is_always_a_dry_run() {
+        let check = |flag: &str| line(&[flag]).expect("it is a flag").refused.check();
+        for fine in ["--dry-run", "--dry-run=client", "--dry-run=true", "--dry-run=1"] {
+            assert_eq!(check(fine), Ok(()), "{fine}");
+        }
+        for (flag, value) in [("--dry-run=none", "none"), ("--dry-run=false", "false"), ("--dry-run=F", "F")] {
+            assert_eq!(check(flag), Err(format!("invalid dry-run value (\"{value}\"). Must be \"server\" or \"client\"")));
+        }
+        let wrong = r#"invalid dry-run value ("maybe"). Must be "none", "server", or "client""#;
+        assert_eq!(check("--dry-run=maybe"), Err(wrong.to_owned()));
+        assert!(check("--dry-run=server").is_err_and(|why| why.starts_with("--dry-run=server asks a cluster")));
+    }
+
+    #[test]
+    fn old_flags_are_told_of() {
+        let told = |flags: &[&str]| line(flags).expect("they are flags").told_of_flags();
+        assert_eq!(told(&["--atomic"]), ["Flag --atomic has been deprecated, use --rollback-on-failure instead"]);
+        assert_eq!(told(&["--force"]), ["Flag --force has been deprecated, use --force-replace instead"]);
+        let helm5 = "this flag has no effect for 'helm template' and will be removed in Helm 5";
+        assert_eq!(told(&["--hide-notes"]), [format!("Flag --hide-notes has been deprecated, {helm5}")]);
+        let bare = "level=WARN msg=\"--dry-run is deprecated and should be replaced with '--dry-run=client'\"";
+        assert_eq!(told(&["--dry-run"]), [bare]);
+        let boolean = "level=WARN msg=\"boolean '--dry-run=true' flag is deprecated and must be replaced with '--dry-run=client'\"";
+        assert_eq!(told(&["--dry-run=1"]), [boolean]);
+        assert!(told(&["--dry-run=client", "--wait", "--rollback-on-failure"]).is_empty());
+    }
+
+    #[test]
+    fn flags_without_effect_are_taken() {
+        for flags in [
+            &["--wait"][..],
+            &["--wait=legacy", "--wait-for-jobs", "--timeout", "5m"],
+            &["--atomic", "--description", "-x", "--force", "--take-ownership", "-l", "a=b"],
+            &["--rollback-on-failure", "--force-replace", "--force-conflicts"],
+            &["--kube-version", "", "-f", "", "--output-dir", "", "--name-template", ""],
+            &["--server-side=true", "--username", "u", "--password=p", "--plain-http", "--keyring", "k", "--post-renderer-args", "-x"],
+            &["--kubeconfig=k", "--kube-token", "t", "--kube-as-group", "g", "--kube-as-group=h", "--qps=1.5", "--color", "never"],
+        ] {
+            let template = line(flags).unwrap_or_else(|e| panic!("{flags:?}: {e}"));
+            assert!(template.options().is_ok() && template.values.read(&Limits::default()).is_ok(), "{flags:?}");
+        }
+        assert!(line(&["--timeout", "5"]).is_err_and(|e| e.contains("time: missing unit in duration \"5\"")));
+        assert!(line(&["--wait=never"]).is_err_and(|e| e.contains("Valid inputs are watcher, hookOnly, and legacy")));
     }
 }

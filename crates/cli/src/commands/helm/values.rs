@@ -33,7 +33,8 @@ pub struct ValueArgs {
 impl ValueArgs {
     pub fn read(&self, limits: &Limits) -> Result<Values, HelmError> {
         let mut files = Vec::new();
-        for name in &self.values {
+        // Nothing at all is no name of a file.
+        for name in self.values.iter().filter(|name| !name.is_empty()) {
             files.push((name.clone(), content(name).map_err(HelmError::Chart)?));
         }
         let settings = Settings {

@@ -1,5 +1,7 @@
 //! The arguments of `tiphys up`.
 
+use crate::roles::connections::ConnectionArgs;
+use crate::roles::git::GitArgs;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -72,10 +74,20 @@ pub struct UpArgs {
     /// Port of the embedded API server on the loopback address; 0 takes any free one
     #[arg(long, default_value_t = 0, conflicts_with = "kubeconfig")]
     pub kube_port: u16,
+    #[command(flatten)]
+    pub connections: ConnectionArgs,
     /// Serve TLS with a self-signed certificate
     #[arg(long)]
     pub tls: bool,
+    /// Refuse kinds and storage classes that nobody defined, as a real cluster does, instead of making placeholders for them
+    #[arg(long, conflicts_with = "kubeconfig")]
+    pub strict_kinds: bool,
+    /// Deploy the examples into the cluster of --kubeconfig without asking
+    #[arg(long, short = 'y', requires = "kubeconfig")]
+    pub yes: bool,
     /// Create no Application: only the control plane
     #[arg(long, conflicts_with = "repo")]
     pub bare: bool,
+    #[command(flatten, next_help_heading = "Limits of repositories")]
+    pub git: GitArgs,
 }

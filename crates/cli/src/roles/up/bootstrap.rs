@@ -95,6 +95,23 @@ async fn initial_password(cluster: &Cluster, collection: &str) -> anyhow::Result
     stored.filter(|p| !p.is_empty()).with_context(|| format!("Secret {INITIAL_PASSWORD} has no `password`: delete it, a new one is made"))
 }
 
+/// The first password, as long as it still is the one that lets `admin` in.
+pub async fn known_password(cluster: &Cluster, namespace: &str) -> anyhow::Result<Option<String>> {
+    let read = async |name: &str, key: &str| -> anyhow::Result<Option<String>> {
+        let secret = match cluster.http().json::<Value>(&Call::get(format!("/api/v1/namespaces/{namespace}/secrets/{name}"))).await {
+            Ok(secret) => secret,
+            Err(e) if e.is_not_found() => return Ok(None),
+            Err(e) => return Err(e.into()),
+        };
+        Ok(secret["data"][key].as_str().and_then(|text| String::from_utf8(STANDARD.decode(text).ok()?).ok()))
+    };
+    let (first, hash) = (read(INITIAL_PASSWORD, "password").await?, read("argocd-secret", "admin.password").await?);
+    let (Some(first), Some(hash)) = (first, hash) else { return Ok(None) };
+    let password = first.clone();
+    let is_it = tokio::task::spawn_blocking(move || bcrypt::verify(first, &hash).unwrap_or(false)).await?;
+    Ok(is_it.then_some(password))
+}
+
 /// Creates an object; whether it was missing.
 pub async fn create(cluster: &Cluster, collection: &str, object: &Value) -> anyhow::Result<bool> {
     let call = Call::new(Method::POST, collection).with_body("application/json", serde_json::to_vec(object)?);

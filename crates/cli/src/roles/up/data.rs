@@ -1,11 +1,10 @@
 //! The folder with everything that stays: the API server's store, copies of repositories, the kubeconfig.
 
 use super::UpArgs;
+use crate::private;
 use anyhow::Context;
 use std::{
     fs,
-    io::Write,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -21,10 +20,11 @@ impl DataFolder {
         let temporary = args.ephemeral;
         let path = match &args.data {
             Some(path) => path.clone(),
-            None if temporary => std::env::temp_dir().join(format!("tiphys-{}", std::process::id())),
+            // A new one with a name that nobody can guess: others may write to the temporary folder as well.
+            None if temporary => tempfile::Builder::new().prefix("tiphys-").tempdir().context("no temporary folder can be made")?.keep(),
             None => default_folder().context("no folder for data: set --data, XDG_DATA_HOME or HOME")?,
         };
-        make(&path)?;
+        private::folder(&path).with_context(|| unusable(&path))?;
         let path = path.canonicalize().with_context(|| format!("data folder {}", path.display()))?;
         Ok(Self { path, temporary })
     }
@@ -36,15 +36,14 @@ impl DataFolder {
     /// A folder in it.
     pub fn folder(&self, name: &str) -> anyhow::Result<PathBuf> {
         let path = self.path.join(name);
-        make(&path)?;
+        private::closed_folder(&path).with_context(|| unusable(&path))?;
         Ok(path)
     }
 
     /// Writes a file that only its owner may read.
     pub fn write_private(&self, name: &str, text: &str) -> anyhow::Result<PathBuf> {
         let path = self.path.join(name);
-        let open = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
-        open.and_then(|mut f| f.write_all(text.as_bytes())).with_context(|| format!("{} cannot be written", path.display()))?;
+        private::write(&path, text.as_bytes()).with_context(|| format!("{} cannot be written", path.display()))?;
         Ok(path)
     }
 
@@ -57,12 +56,13 @@ impl DataFolder {
     }
 }
 
-fn make(path: &Path) -> anyhow::Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .with_context(|| format!("data folder {} cannot be made; choose another with --data", path.display()))
+fn unusable(path: &Path) -> String {
+    format!("data folder {} cannot be used; choose another with --data", path.display())
+}
+
+/// The kubeconfig of the embedded cluster in the default folder, if there is one.
+pub fn kubeconfig_of_default() -> Option<PathBuf> {
+    default_folder().map(|folder| folder.join("kubeconfig")).filter(|path| path.is_file())
 }
 
 fn default_folder() -> Option<PathBuf> {

@@ -1,81 +1,116 @@
-//! `tiphys up`: everything in one process, then a live table until all is Synced and Healthy.
+//! `tiphys up`: everything in one process, and a live table of the Applications until it is stopped or, with `--once`, all is well.
 
 mod args;
 pub mod bootstrap;
 mod data;
 mod examples;
+mod introduction;
+mod look;
+mod placeholders;
+mod signal;
 mod table;
 mod workload;
 
 pub use args::UpArgs;
+pub use data::kubeconfig_of_default;
+pub use introduction::quoted;
+pub use signal::Interrupted;
 
 use super::wire::ControlPlane;
 use anyhow::{Context, bail};
 use data::DataFolder;
-use std::{collections::BTreeSet, io::Write, net::Ipv4Addr, time::Duration};
-use table::{Row, Table};
-use tiphys_cluster::{Cluster, ConnectOptions, Records, RecordsOptions};
+use introduction::Introduction;
+use look::View;
+use signal::Signals;
+use std::{io::Write, net::Ipv4Addr, time::Duration};
+use table::Table;
+use tiphys_cluster::{AppStates, Cluster, ConnectOptions, Records, RecordsOptions};
 use tiphys_controllers::application;
-use tiphys_embedded_kube::{Data, EmbeddedKube, Options as KubeOptions};
+use tiphys_embedded_kube::{Data, EmbeddedKube, Options as KubeOptions, sim::SimOptions};
+use tiphys_repo::RepoOptions;
 use tiphys_server::Tls;
-use tokio::{net::TcpListener, task::JoinSet, time::Instant};
+use tokio::{net::TcpListener, sync::mpsc, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 const NAMESPACE: &str = "argocd";
 const WORKERS: usize = 16;
 /// How often the table looks, besides at every change.
 const TICK: Duration = Duration::from_millis(250);
+/// An error that waiting cannot help ends `--once` when it is seen for so long: a project may be created a moment after its Applications.
+const CERTAIN: Duration = Duration::from_secs(2);
 
 /// What runs, and what a user needs to know of it.
 struct Running {
     records: Records,
+    states: AppStates,
     shutdown: CancellationToken,
     tasks: JoinSet<anyhow::Result<()>>,
     kube: Option<EmbeddedKube>,
     url: String,
     kubeconfig: Option<std::path::PathBuf>,
     password: Option<String>,
-    data: DataFolder,
+    /// Lines for the terminal.
+    news: mpsc::UnboundedReceiver<String>,
 }
 
-/// Runs until Ctrl-C, or with `--once` until all is well.
+/// Runs until Ctrl-C or SIGTERM, or with `--once` until all is well.
 pub async fn run(args: UpArgs) -> anyhow::Result<()> {
+    let mut signals = Signals::listen()?;
+    workload::confirm(&args)?;
+    let data = DataFolder::open(&args)?;
+    let started = tokio::select! {
+        started = start(&args, &data) => started.map(Some),
+        // There is nothing yet to be ended in order.
+        came = signals.came() => if args.once { Err(came.before("").into()) } else { Ok(None) },
+    };
+    let result = match started {
+        Ok(Some(running)) => work(&args, running, &data, &mut signals).await,
+        Ok(None) => Ok(()),
+        Err(e) => Err(e),
+    };
+    data.close();
+    result
+}
+
+/// Deploys, and shows what becomes of it; ends everything in order.
+async fn work(args: &UpArgs, mut running: Running, data: &DataFolder, signals: &mut Signals) -> anyhow::Result<()> {
     let started = Instant::now();
-    let mut running = start(&args).await?;
-    let wanted = workload::create(&args, &running.records.cluster, &running.data, NAMESPACE).await?;
-    let verdict = tokio::select! {
-        verdict = until_well(&args, &running.records, &wanted) => verdict,
-        () = interrupted() => Ok(()),
-        Some(ended) = running.tasks.join_next() => match ended? {
-            Ok(()) => Err(anyhow::anyhow!("a part of the control plane ended by itself")),
-            Err(e) => Err(e),
+    running.introduce(args);
+    let mut progress = Progress::default();
+    let result = tokio::select! {
+        result = deploy_and_follow(args, &mut running.news, (&running.records, &running.states), data, &mut progress, started) => result,
+        came = signals.came() => if args.once { Err(came.before(&progress.view.left()).into()) } else { Ok(()) },
+        Some(ended) = running.tasks.join_next() => match ended {
+            Ok(Ok(())) => Err(anyhow::anyhow!("a part of the control plane ended by itself")),
+            Ok(Err(e)) => Err(e),
+            Err(e) => Err(e.into()),
         },
     };
-    if verdict.is_ok() && !args.once {
-        running.introduce(started.elapsed());
-        interrupted().await;
-    } else if verdict.is_ok() {
-        println!("all Synced and Healthy after {:.2} s", started.elapsed().as_secs_f64());
-    }
-    running.stop().await;
-    verdict
+    // Whoever asks a second time does not want to wait.
+    tokio::select! { () = running.stop() => {}, _ = signals.came() => {} }
+    result
 }
 
 /// Starts the API server (or connects to one), the controller and the API.
-async fn start(args: &UpArgs) -> anyhow::Result<Running> {
-    let data = DataFolder::open(args)?;
+async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
     let address = (Ipv4Addr::LOCALHOST, args.port);
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("port {} cannot be opened; choose another with --port, or 0 for any free one", args.port))?;
     let shutdown = CancellationToken::new();
-    let (cluster, kube, kubeconfig) = connect(args, &data).await?;
-    let password = bootstrap::run(&cluster, NAMESPACE).await?;
-    let plane = ControlPlane::start(cluster, RecordsOptions::new(NAMESPACE), data.folder("repositories")?, true).await?;
+    let (cluster, kube, kubeconfig) = connect(args, data).await?;
+    let made = bootstrap::run(&cluster, NAMESPACE).await?;
+    // Of a real cluster only who made it just now is shown it; the embedded one is its owner's alone.
+    let password = match (made, &kube) {
+        (None, Some(_)) => bootstrap::known_password(&cluster, NAMESPACE).await?,
+        (made, _) => made,
+    };
+    let options = RepoOptions { allow_local: true, ..args.git.options() };
+    let plane = ControlPlane::start(cluster, RecordsOptions::new(NAMESPACE), data.folder("repositories")?, options).await?;
     let tls = if args.tls { Tls::SelfSigned(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]) } else { Tls::Off };
     let scheme = if args.tls { "https" } else { "http" };
     let url = format!("{scheme}://{}", listener.local_addr()?);
-    let (server, controller) = (plane.server(args.tls, ""), plane.controller(WORKERS, None));
+    let (server, controller) = (plane.server(args.tls, "", args.connections.options()), plane.controller(WORKERS, None));
     let mut tasks = JoinSet::new();
     let stop = shutdown.clone();
     tasks.spawn(async move { server.serve(listener, tls, stop).await.context("the API server ended") });
@@ -84,7 +119,12 @@ async fn start(args: &UpArgs) -> anyhow::Result<Running> {
         application::run(controller, stop).await;
         Ok(())
     });
-    Ok(Running { records: plane.records, shutdown, tasks, kube, url, kubeconfig, password, data })
+    let (tell, news) = mpsc::unbounded_channel();
+    if kube.is_some() && !args.strict_kinds {
+        let (records, states, stop) = (plane.records.clone(), plane.states.clone(), shutdown.clone());
+        tasks.spawn(async move { placeholders::run(records, states, tell, stop).await });
+    }
+    Ok(Running { records: plane.records, states: plane.states, shutdown, tasks, kube, url, kubeconfig, password, news })
 }
 
 /// The cluster: the embedded one, or that of the kubeconfig.
@@ -94,7 +134,11 @@ async fn connect(args: &UpArgs, data: &DataFolder) -> anyhow::Result<(Cluster, O
         return Ok((cluster, None, Some(path.clone())));
     }
     let store = if args.ephemeral { Data::Memory } else { Data::Dir(data.folder("kube")?) };
-    let kube = EmbeddedKube::start(KubeOptions { data: store, ..KubeOptions::default() }).await?;
+    let sim = SimOptions { any_storage_class: !args.strict_kinds, ..SimOptions::default() };
+    let mut options = KubeOptions { data: store, sim, ..KubeOptions::default() };
+    let (connections, chosen) = (&mut options.limits.connections, args.connections.limits());
+    (connections.total, connections.per_peer) = (chosen.total, chosen.per_peer);
+    let kube = EmbeddedKube::start(options).await?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.kube_port))
         .await
         .with_context(|| format!("port {} cannot be opened; choose another with --kube-port", args.kube_port))?;
@@ -104,54 +148,84 @@ async fn connect(args: &UpArgs, data: &DataFolder) -> anyhow::Result<(Cluster, O
     Ok((cluster, Some(kube), Some(path)))
 }
 
-/// Shows the table until every Application is well; with `--once` not longer than its timeout.
-async fn until_well(args: &UpArgs, records: &Records, wanted: &BTreeSet<String>) -> anyhow::Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(args.timeout);
+/// What was seen last, for whoever ends it.
+#[derive(Default)]
+struct Progress {
+    view: View,
+    table: Table,
+}
+
+/// Creates the Applications and shows the table for as long as it runs; with `--once` until every Application is well, or cannot become it,
+/// and not longer than its timeout.
+async fn deploy_and_follow(
+    args: &UpArgs,
+    news: &mut mpsc::UnboundedReceiver<String>,
+    (records, states): (&Records, &AppStates),
+    data: &DataFolder,
+    progress: &mut Progress,
+    started: Instant,
+) -> anyhow::Result<()> {
     let mut changes = records.applications.changes();
-    let mut table = Table::default();
+    let wanted = workload::create(args, records, data).await?;
+    if wanted.is_empty() && args.once && records.applications.is_empty() {
+        println!("the control plane works; there is no Application (--bare)");
+        return Ok(());
+    }
+    let deadline = started + Duration::from_secs(args.timeout);
+    let (mut hopeless_since, mut told) = (None, false);
     loop {
-        let rows: Vec<Row> = records.applications.list().iter().filter_map(|r| r.value().ok()).map(|a| Row::of(&a)).collect();
-        table.show(&rows)?;
-        let known = wanted.iter().all(|name| rows.iter().any(|r| r.name == *name));
-        if known && rows.iter().all(Row::is_well) {
-            return Ok(());
+        progress.view = View::now(records, states, &wanted);
+        let Progress { view, table } = progress;
+        table.show(&view.rows)?;
+        if view.is_well() && !told && !view.rows.is_empty() {
+            told = true;
+            table.say(&well(&view.empty(), started.elapsed()))?;
+            if args.once {
+                return Ok(());
+            }
         }
-        if args.once && Instant::now() >= deadline {
-            let reasons: Vec<_> =
-                rows.iter().filter(|r| !r.is_well()).map(|r| format!("  {}: {} {} {}", r.name, r.sync, r.health, r.message)).collect();
-            bail!("not everything is Synced and Healthy after {} s:\n{}", args.timeout, reasons.join("\n"));
+        if args.once {
+            let hopeless = view.hopeless();
+            let since = hopeless.as_ref().map(|_| *hopeless_since.get_or_insert_with(Instant::now));
+            hopeless_since = since;
+            if let Some(reasons) = hopeless.filter(|_| since.is_some_and(|s| s.elapsed() >= CERTAIN)) {
+                bail!("this does not become Synced and Healthy by waiting:\n{reasons}");
+            }
+            if Instant::now() >= deadline {
+                bail!("not everything is Synced and Healthy after {} s:\n{}", args.timeout, view.left());
+            }
         }
         tokio::select! {
             _ = changes.recv() => {}
+            Some(line) = news.recv() => progress.table.say(&line)?,
             () = tokio::time::sleep(TICK) => {}
         }
     }
 }
 
-async fn interrupted() {
-    // Without a signal handler the process ends at once, which is what was asked for.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
+/// That all is well, and what of it is nothing.
+fn well(empty: &[&str], took: Duration) -> String {
+    let text = format!("all Synced and Healthy after {:.2} s", took.as_secs_f64());
+    match empty {
+        [] => text,
+        names => format!("{text}, but nothing was rendered for {}: the source has no resources", names.join(", ")),
     }
 }
 
 impl Running {
-    /// What to do next, once all is well.
-    fn introduce(&self, took: Duration) {
-        let login = match &self.password {
-            Some(password) => format!("admin / {password}"),
-            None => "admin; its first password: tiphys admin initial-password -n argocd".to_owned(),
+    /// Where everything is, and how to get in.
+    fn introduce(&self, args: &UpArgs) {
+        let program = crate::program_name();
+        let introduction = Introduction {
+            program: &program,
+            url: &self.url,
+            password: self.password.as_deref(),
+            kubeconfig: self.kubeconfig.as_deref(),
+            namespace: NAMESPACE,
+            once: args.once,
         };
-        let cluster = self.kubeconfig.as_ref().map(|p| format!("  cluster     export KUBECONFIG={}\n", p.display())).unwrap_or_default();
-        let address = self.url.split_once("://").map_or(self.url.as_str(), |(_, a)| a);
-        let text = format!(
-            "\nAll Synced and Healthy after {:.2} s.\n\n  page        {}\n  login       {login}\n{cluster}\nTry:\n  tiphys login {address} --plaintext \
-             --username admin\n  tiphys app list\n  kubectl get pods -A\n\nCtrl-C stops.\n",
-            took.as_secs_f64(),
-            self.url
-        );
         // Whoever reads it may be gone; that is no reason to end.
-        let _ = std::io::stdout().write_all(text.as_bytes());
+        let _ = std::io::stdout().write_all(introduction.text().as_bytes());
     }
 
     async fn stop(mut self) {
@@ -164,6 +238,5 @@ impl Running {
         if let Some(kube) = self.kube {
             kube.shutdown().await;
         }
-        self.data.close();
     }
 }

@@ -1,14 +1,61 @@
 //! What `tiphys up` deploys: the examples, or the user's own repository, as Applications.
 
-use super::{UpArgs, bootstrap, data::DataFolder, examples};
+use super::{NAMESPACE, UpArgs, bootstrap, data::DataFolder, examples};
 use anyhow::{Context, bail};
+use http::Method;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use tiphys_api::constants::{IN_CLUSTER, RESOURCES_FINALIZER, SECRET_TYPE_LABEL};
-use tiphys_cluster::Cluster;
+use std::{
+    collections::BTreeSet,
+    io::{BufRead, IsTerminal, Write},
+};
+use tiphys_api::constants::{IN_CLUSTER, REFRESH, REFRESH_TIMESTAMP, RESOURCES_FINALIZER, SECRET_TYPE_LABEL};
+use tiphys_cluster::{
+    Cluster, Records,
+    request::{Call, MERGE_PATCH},
+};
 
-/// Creates the Applications; their names.
-pub async fn create(args: &UpArgs, cluster: &Cluster, data: &DataFolder, namespace: &str) -> anyhow::Result<BTreeSet<String>> {
+/// Asks whether the examples may be deployed into a real cluster.
+pub fn confirm(args: &UpArgs) -> anyhow::Result<()> {
+    let Some(path) = args.kubeconfig.as_ref().filter(|_| args.repo.is_none() && !args.bare && !args.yes) else { return Ok(()) };
+    let context = args.context.as_ref().map(|c| format!(", context {c}")).unwrap_or_default();
+    let what = format!("the examples would be deployed into the cluster of {}{context}", path.display());
+    let instead = "give --repo for your own repository, --bare for the control plane alone, or --yes";
+    if !std::io::stdin().is_terminal() {
+        bail!("{what}: {instead}");
+    }
+    print!("{what}. Continue? (y/n): ");
+    std::io::stdout().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => bail!("nothing was deployed: {instead}"),
+    }
+}
+
+/// Creates the Applications; their names. What is there from before is compared once more: what its status says may have been true then.
+pub async fn create(args: &UpArgs, records: &Records, data: &DataFolder) -> anyhow::Result<BTreeSet<String>> {
+    let cluster = &records.cluster;
+    let before: BTreeSet<String> = records.applications.list().iter().map(|r| r.meta.name.clone()).collect();
+    let names = deploy(args, cluster, data, NAMESPACE).await?;
+    let ours = |name: &&String| args.kubeconfig.is_none() || names.contains(*name);
+    for name in before.iter().filter(ours) {
+        refresh(cluster, name).await?;
+    }
+    Ok(names)
+}
+
+async fn refresh(cluster: &Cluster, name: &str) -> anyhow::Result<()> {
+    let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/applications/{name}");
+    let annotations = json!({REFRESH: "normal", REFRESH_TIMESTAMP: jiff::Timestamp::now().to_string()});
+    let patch = serde_json::to_vec(&json!({"metadata": {"annotations": annotations}}))?;
+    match cluster.http().send(&Call::new(Method::PATCH, path).with_body(MERGE_PATCH, patch)).await {
+        Err(e) if !e.is_not_found() => Err(e).with_context(|| format!("Application {name} cannot be refreshed")),
+        _ => Ok(()),
+    }
+}
+
+async fn deploy(args: &UpArgs, cluster: &Cluster, data: &DataFolder, namespace: &str) -> anyhow::Result<BTreeSet<String>> {
     if args.bare {
         return Ok(BTreeSet::new());
     }
@@ -53,13 +100,14 @@ fn application(name: &str, source: Value, namespace: &str, options: &[&str]) -> 
     })
 }
 
-/// `.` and other local paths become file URLs.
+/// `.`, `r1` and other local paths become file URLs.
 fn local_path(url: &str) -> anyhow::Result<String> {
-    let local = url.starts_with('.') || url.starts_with('/');
-    if !local {
+    let path = std::path::Path::new(url);
+    let remote = url.contains("://") || (url.contains(':') && !path.exists());
+    if remote {
         return Ok(url.to_owned());
     }
-    let path = std::path::Path::new(url).canonicalize().with_context(|| format!("--repo {url}: there is no such folder"))?;
+    let path = path.canonicalize().with_context(|| format!("--repo {url}: there is no such folder, and it is no URL"))?;
     Ok(format!("file://{}", path.display()))
 }
 
@@ -101,7 +149,18 @@ fn secret(args: &UpArgs, url: &str, name: &str) -> anyhow::Result<Option<Value>>
 
 #[cfg(test)]
 mod tests {
-    use super::name_of;
+    use super::{local_path, name_of};
+
+    #[test]
+    fn what_is_no_url_is_a_folder() {
+        for url in ["https://example.org/r.git", "git@example.org:r.git", "ssh://git@example.org/r.git"] {
+            assert_eq!(local_path(url).ok().as_deref(), Some(url));
+        }
+        // Tests run in the folder of their crate.
+        assert!(local_path("src").is_ok_and(|url| url.starts_with("file:///") && url.ends_with("/src")));
+        let message = local_path("no-such-folder").map_err(|e| format!("{e:#}"));
+        assert!(message.as_ref().is_err_and(|m| m.starts_with("--repo no-such-folder: there is no such folder")), "{message:?}");
+    }
 
     #[test]
     fn a_name_is_found_for_every_source() {

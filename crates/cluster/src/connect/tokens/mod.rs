@@ -91,7 +91,7 @@ impl Tokens {
                 Some((&"aws", args)) => Login::Aws(aws::Login::of_args(args)?),
                 Some((&"gcp", [])) => Login::Gcp,
                 Some((&"azure", [])) => Login::Azure,
-                _ => return Err(format!("{PROGRAM} {}: the argument must be aws, gcp or azure", args.join(" "))),
+                _ => return Err(format!("{PROGRAM}: the first argument must be aws, gcp or azure")),
             };
             Ok(Self::new(login, env))
         })

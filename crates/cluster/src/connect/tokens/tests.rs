@@ -250,7 +250,7 @@ async fn argo_cds_program_is_stood_in_for() {
     assert_eq!(cloud.asked().len(), 1, "it is good for an hour");
     assert!(Tokens::of_exec(&json!({"command": "aws-iam-authenticator"})).is_none());
     let wrong = Tokens::of_exec(&json!({"command": "argocd-k8s-auth", "args": ["oci"]})).expect("it is its program");
-    assert_eq!(wrong.err().expect("no such cloud"), "argocd-k8s-auth oci: the argument must be aws, gcp or azure");
+    assert_eq!(wrong.err().expect("no such cloud"), "argocd-k8s-auth: the first argument must be aws, gcp or azure");
     let args = ["--cluster-name", "c", "--role-arn=r"];
     assert!(aws::Login::of_args(&args).is_ok() && aws::Login::of_args(&["--cluster-name"]).is_err());
 }

@@ -91,11 +91,13 @@ fn fact_11_a_cluster_that_never_answers() {
         let secrets = format!("/api/v1/namespaces/{}/secrets", crate::ground::NAMESPACE);
         stage.play.ground.send(http::Method::POST, &secrets, Some(&secret)).await.expect("it is created");
         commit(stage).await;
-        // Known by now.
+        stage.act("moved: app\n  syncPolicy: {automated: {}}").await;
+        // Known by now, and synced.
         sleep(Duration::from_secs(1)).await;
         for n in 0..MANY {
             stage.act(&format!("far-{n}: app\n  destination: {{server: \"{server}\"}}\n  syncPolicy: {{automated: {{}}}}")).await;
         }
+        stage.act(&format!("moved: app\n  destination: {{server: \"{server}\"}}")).await;
         // And in hand by now.
         sleep(Duration::from_millis(500)).await;
         good_ones(stage).await;
@@ -110,6 +112,17 @@ fn fact_11_a_cluster_that_never_answers() {
             "{}",
             far["status"]
         );
+        // Of what was synced before nothing is known any more.
+        let moved = stage.app(&format!("{}-moved", stage.play.apps[0])).await;
+        let resources = moved["status"]["resources"].as_array().cloned().unwrap_or_default();
+        assert_eq!(resources.iter().map(|r| &r["status"]).collect::<Vec<_>>(), [&json!("Unknown")], "{}", moved["status"]);
+        assert_eq!(moved["status"]["sync"]["status"], "Unknown");
+        stage.act("moved: sync").await;
+        sleep(ON_TIME).await;
+        let state = stage.app(&format!("{}-moved", stage.play.apps[0])).await["status"]["operationState"].clone();
+        let told = state["message"].as_str().unwrap_or_default();
+        assert!(told.starts_with("Failed to get destination cluster: Failed to load live state: "), "{state}");
+        assert_eq!(state["phase"], "Error");
     });
 }
 

@@ -1,7 +1,7 @@
 //! Loops: what is changed back again and again is synced at most five times in half a minute, then ever more rarely, and a condition says so.
 
 use super::{
-    side_by_side, some,
+    cases, side_by_side,
     stage::{Stage, conditions, stage},
 };
 use crate::wire::Plan;
@@ -12,8 +12,9 @@ use tokio::time::{Instant, sleep};
 const FEW: usize = 5;
 const FIRST: Duration = Duration::from_secs(30);
 const LONG: Duration = Duration::from_secs(600);
-/// How soon somebody changes it back.
-const OPPONENT: Duration = Duration::from_millis(500);
+/// How soon somebody changes it back, at first and later, when syncs are minutes apart.
+const SOON: Duration = Duration::from_millis(500);
+const LATER: Duration = Duration::from_secs(3);
 
 /// Its name; what is in Git, beside a map `bystander`; what somebody does again and again.
 struct Case(&'static str, &'static str, &'static [&'static str]);
@@ -47,33 +48,33 @@ fn syncs(stage: &Stage) -> usize {
 }
 
 /// Somebody changes it back until this moment, whenever it was changed.
-async fn fight(stage: &mut Stage<'_>, deeds: &[&str], until: Instant) {
+async fn fight(stage: &mut Stage<'_>, deeds: &[&str], pause: Duration, until: Instant) {
     while Instant::now() < until {
         for deed in deeds {
             stage.act(deed).await;
         }
-        sleep(OPPONENT).await;
+        sleep(pause).await;
     }
 }
 
-async fn gives_up(stage: &mut Stage<'_>, case: &Case) -> Result<(), String> {
+async fn gives_up(stage: &mut Stage<'_>, case: &Case, policy: &str, expected: &str) -> Result<(), String> {
     let Case(name, objects, deeds) = case;
-    let policy = "app\n  syncPolicy: {automated: {prune: true, selfHeal: true}}";
+    let policy = format!("app\n  syncPolicy: {{automated: {policy}}}");
     stage.play(&format!("commit\n  configmap bystander\n  {objects}\n{policy}\npass 30s")).await;
     let begun = syncs(stage);
-    fight(stage, deeds, Instant::now() + FIRST).await;
+    fight(stage, deeds, SOON, Instant::now() + FIRST).await;
     let first = syncs(stage) - begun;
     if !(1..=FEW).contains(&first) {
         return Err(format!("{name}: {first} syncs in the first {FIRST:?}"));
     }
-    fight(stage, deeds, Instant::now() + LONG).await;
+    fight(stage, deeds, LATER, Instant::now() + LONG).await;
     let second = syncs(stage) - begun - first;
     // Every 162 seconds, and then every 300.
     if second > FEW {
         return Err(format!("{name}: {second} more syncs in {LONG:?}"));
     }
     let told = conditions(&stage.first().await, "SyncError");
-    if !matches!(told.as_slice(), [one] if one.contains("self-heal")) {
+    if !matches!(told.as_slice(), [one] if one.contains(expected)) {
         return Err(format!("{name}: nothing is said of it: {told:?}"));
     }
     // A new revision is another matter.
@@ -88,8 +89,66 @@ async fn gives_up(stage: &mut Stage<'_>, case: &Case) -> Result<(), String> {
 
 #[test]
 fn whoever_changes_it_back_is_not_fought_for_ever() {
-    let cases = some(CASES, 1, |case| case.0);
-    let wrong = side_by_side(&cases, |case| stage(Plan::default(), async |s| gives_up(s, case).await).err().into_iter().collect());
+    let cases = cases(CASES, |case| case.0);
+    let healed = async |s: &mut Stage<'_>, case| gives_up(s, case, "{prune: true, selfHeal: true}", "self-heal").await;
+    let wrong = side_by_side(&cases, |case| stage(Plan::default(), async |s| healed(s, case).await).err().into_iter().collect());
     println!("loops: {} cases of {}", cases.len(), CASES.len());
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+/// Whatever makes the controller take a sync for one that was not tried yet: here somebody changes what the status says of it.
+#[test]
+fn the_same_automatic_sync_is_not_repeated_for_ever_without_self_heal_either() {
+    const FORGOTTEN: &[&str] = &["edit app status.operationState.syncResult.revision=another", "edit configmap/a data.k=w"];
+    let case = Case("a result that is changed", "configmap a k=v", FORGOTTEN);
+    let told = "was started";
+    let gave_up = stage(Plan::default(), async |s| gives_up(s, &case, "{}", told).await);
+    assert_eq!(gave_up, Ok(()));
+}
+
+/// Patches of Applications.
+fn patches(stage: &Stage) -> usize {
+    stage.written("PATCH ").iter().filter(|write| write.contains("/applications/")).count()
+}
+
+#[test]
+fn a_specification_is_written_back_in_its_normal_form_once() {
+    stage(Plan::default(), async |stage| {
+        let empty =
+            "{project: '', syncPolicy: {retry: null, syncOptions: []}, source: {directory: {recurse: false}, helm: {valueFiles: []}}}";
+        stage.play(&format!("commit\n  configmap one\napp\n  {empty}")).await;
+        let spec = stage.first().await["spec"].clone();
+        let parts = [spec.get("syncPolicy"), spec["source"].get("directory"), spec["source"].get("helm")];
+        assert_eq!((&spec["project"], parts), (&"default".into(), [None; 3]), "{spec}");
+        assert_eq!(patches(stage), 1, "together with what was compared: {:?}", stage.written(""));
+        // Shorter than what is between two refreshes.
+        stage.play("pass 1m").await;
+        assert_eq!(patches(stage), 1, "nothing calls for another: {:?}", stage.written(""));
+        stage.play("refresh").await;
+        assert_eq!(patches(stage), 2, "it takes the request away: {:?}", stage.written(""));
+        // Where something else is wrong it stays as it was written.
+        stage.play("app\n  {project: '', syncPolicy: {}, destination: {server: 'https://nowhere.example.org'}}\nrefresh").await;
+        let spec = stage.first().await["spec"].clone();
+        assert_eq!((&spec["project"], &spec["syncPolicy"]), (&"".into(), &serde_json::json!({})));
+    });
+}
+
+/// The parent does not take it for a change, which it would undo.
+#[test]
+fn a_parent_leaves_its_child_in_normal_form() {
+    stage(Plan::default(), async |stage| {
+        let source = "{repoURL: $REPO, path: child, targetRevision: HEAD, directory: {recurse: false}}";
+        let destination = "{server: 'https://kubernetes.default.svc', namespace: $NS}";
+        let spec = format!("{{project: '', syncPolicy: {{}}, source: {source}, destination: {destination}}}");
+        let child = format!(
+            "  ---\n  apiVersion: argoproj.io/v1alpha1\n  kind: Application\n  metadata: {{name: $APP-child, namespace: $ARGOCD}}\n  spec: {spec}\n  ---"
+        );
+        let policy = "syncPolicy: {automated: {selfHeal: true}}";
+        stage.play(&format!("commit\n{child}\n  /child\n  configmap one\napp\n  {policy}\npass 10m")).await;
+        let (parent, path) = (stage.first().await, format!("{}-child", stage.play.apps[0]));
+        let child = stage.app(&path).await;
+        assert_eq!((&child["spec"]["project"], child["spec"].get("syncPolicy")), (&"default".into(), None), "{child}");
+        assert_eq!(parent["status"]["sync"]["status"], "Synced", "{}", parent["status"]);
+        assert_eq!(stage.wire.started(), 1, "it was synced again: {:?}", stage.written("/applications/"));
+    });
 }

@@ -1,10 +1,12 @@
 //! The scripts once more, with harm on the wire: whatever happens to the controller, each step ends as it does without.
 //!
-//! Every test does a few seconds of its harm in `make test`. `TIPHYS_FAULTS=200` does so many cases of each, `TIPHYS_FAULTS=all` every one that
-//! can be numbered (each write, each event); `TIPHYS_SEED` is the first case's, and a failure names the one that repeats it alone;
-//! `TIPHYS_SCRIPT=part` keeps to scripts by name. Main types: [`Reference`], what a script comes to by itself, and [`Harm`].
+//! Tables are played whole. Of the families that have no end, `make test` plays a few cases, other ones for each commit. `TIPHYS_FAULTS=200` plays
+//! so many of each, `TIPHYS_FAULTS=all` every one that can be numbered (each write, each event); `TIPHYS_SEED` is the first case's, and a failure
+//! names the one that repeats it alone; `TIPHYS_SCRIPT=part` keeps to scripts by name, `TIPHYS_CASE=part` to cases of tables. Main types: [`Reference`], what a script comes to by itself, and [`Harm`].
 
 mod blast;
+mod delete;
+mod dry_runs;
 mod errors;
 mod harm;
 mod loops;
@@ -13,7 +15,11 @@ mod prune;
 mod stage;
 mod too_large;
 
-use crate::{chosen, script::Script, wire::Plan};
+use crate::{
+    chosen,
+    script::Script,
+    wire::{Plan, Write},
+};
 use played::Played;
 use std::{
     collections::BTreeMap,
@@ -23,7 +29,7 @@ use std::{
     },
     time::Instant,
 };
-use tiphys_testkit::Rng;
+use tiphys_testkit::{Rng, first_seed};
 
 /// Cases of each test when nothing else is said.
 const FEW: usize = 4;
@@ -62,14 +68,13 @@ fn scripts() -> Vec<Reference> {
     scripts.map(|script| Reference { script, played: OnceLock::new() }).collect()
 }
 
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |v| v.parse().unwrap_or_else(|_| panic!("{name}={v} is no number")))
-}
-
 /// How many cases are asked for, if not all.
 fn asked() -> Option<usize> {
-    let all = std::env::var("TIPHYS_FAULTS").as_deref() == Ok("all");
-    (!all).then(|| usize::try_from(number("TIPHYS_FAULTS", FEW as u64)).expect("small"))
+    match std::env::var("TIPHYS_FAULTS") {
+        Err(_) => Some(FEW),
+        Ok(all) if all == "all" => None,
+        Ok(number) => Some(number.parse().unwrap_or_else(|_| panic!("TIPHYS_FAULTS={number} is not a number"))),
+    }
 }
 
 /// Works on the items side by side; the answer is what was wrong, in no order.
@@ -87,13 +92,18 @@ fn side_by_side<T: Sync>(items: &[T], work: impl Fn(&T) -> Vec<String> + Sync) -
     wrong.into_inner().expect("no panic")
 }
 
-/// Those of a table that are asked for: `few` of them as the seed has it, all of them, or those with `TIPHYS_CASE` in their names.
-fn some<T>(table: &[T], few: usize, name: fn(&T) -> &str) -> Vec<&T> {
-    if let Ok(part) = std::env::var("TIPHYS_CASE") {
-        return table.iter().filter(|case| name(case).contains(&part)).collect();
+/// The cases of a table: all of them, or those with `TIPHYS_CASE` in their names.
+fn cases<T>(table: &[T], name: fn(&T) -> &str) -> Vec<&T> {
+    let part = std::env::var("TIPHYS_CASE").unwrap_or_default();
+    table.iter().filter(|case| name(case).contains(&part)).collect()
+}
+
+/// A few of the cases, other ones for each commit, unless more are asked for or one is named.
+fn some<T>(cases: Vec<T>, few: usize) -> Vec<T> {
+    if std::env::var_os("TIPHYS_CASE").is_some() {
+        return cases;
     }
-    let mut rest: Vec<&T> = table.iter().collect();
-    let mut rng = Rng::new(number("TIPHYS_SEED", 1));
+    let (mut rest, mut rng) = (cases, Rng::new(first_seed()));
     let few = asked().map_or(usize::MAX, |asked| if asked == FEW { few } else { asked });
     std::iter::from_fn(|| (!rest.is_empty()).then(|| rest.swap_remove(usize::try_from(rng.below(rest.len() as u64)).expect("small"))))
         .take(few)
@@ -102,7 +112,7 @@ fn some<T>(table: &[T], few: usize, name: fn(&T) -> &str) -> Vec<&T> {
 
 /// Does the harm to the scripts; panics when something came out otherwise.
 fn inflict(harm: &Harm) {
-    let (references, began, seed) = (scripts(), Instant::now(), number("TIPHYS_SEED", 1));
+    let (references, began, seed) = (scripts(), Instant::now(), first_seed());
     assert!(!references.is_empty(), "no script of that name");
     let (done, totals) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let judge = |reference: &Reference, plan: Plan, seed: Option<u64>| {
@@ -114,8 +124,9 @@ fn inflict(harm: &Harm) {
         played.harm.iter().for_each(|(what, n)| *totals.lock().expect("no panic").entry(*what).or_insert(0) += n);
         let problems = (harm.judge)(reference, &played);
         let again = seed.map_or(String::new(), |seed| format!("TIPHYS_SEED={seed} TIPHYS_FAULTS=1: "));
-        let writes =
-            || played.writes.iter().enumerate().map(|(n, w)| format!("  {n} {} {}", w.what, w.code)).collect::<Vec<_>>().join("\n");
+        let since = |at: tokio::time::Instant| played.writes.first().map_or(0.0, |first| at.duration_since(first.at).as_secs_f64());
+        let line = |(n, w): (usize, &Write)| format!("  {n} after {:.2} s: {} {}", since(w.at), w.what, w.code);
+        let writes = || played.writes.iter().enumerate().map(line).collect::<Vec<_>>().join("\n");
         (!problems.is_empty()).then(|| format!("== {again}{} with {plan:?}\n{}\n{}", reference.script.name, problems.join("\n"), writes()))
     };
     let wrong = match (asked(), harm.all) {

@@ -7,6 +7,30 @@ fn fact_33_a_missing_resource_does_not_make_the_others_unwell() {
     let c = run(vec![config_map("a", "1"), config_map("b", "1")], vec![live(config_map("a", "1"))]);
     let missing = c.entries[1].health.as_ref().map(|h| h.status);
     assert_eq!((missing, c.health.status), (Some(HealthStatus::Missing), HealthStatus::Healthy));
+    // A hook that lives is not one of those expected.
+    let hook = annotated(config_map("hook", "1"), marks::HOOK, "PreSync");
+    assert_eq!(run(vec![config_map("a", "1")], vec![live(hook)]).health, Health::new(HealthStatus::Missing, ""));
+}
+
+/// Rules by which a script says how objects of a kind do.
+fn judging(kind: &str, script: &str) -> CompareRules {
+    let config = BTreeMap::from([(format!("resource.customizations.health.{kind}"), script.to_owned())]);
+    let (customizations, problems) = crate::customize::read(&config, || jiff::Timestamp::UNIX_EPOCH);
+    assert_eq!(problems, Vec::<String>::new());
+    CompareRules { customizations: Arc::new(customizations), ..rules() }
+}
+
+#[test]
+fn fact_32_from_the_best_to_the_worst() {
+    let rules = judging("ConfigMap", "return {status = obj.data.key}");
+    let order = ["Healthy", "Suspended", "Progressing", "Missing", "Degraded", "Unknown"];
+    for (better, worse) in order.iter().zip(&order[1..]) {
+        for names in [["a", "b"], ["b", "a"]] {
+            let there = vec![live(config_map(names[0], better)), live(config_map(names[1], worse))];
+            let health = run_with(&rules, vec![], there).health;
+            assert_eq!((health.status.as_str(), health.message), (*worse, format!("Caused by ConfigMap:prod/{}", names[1])));
+        }
+    }
 }
 
 #[test]
@@ -21,11 +45,7 @@ fn fact_34_hooks_and_skipped_resources_do_not_count() {
 
 #[test]
 fn fact_36_a_child_application_counts_unless_it_is_missing_or_unknown() {
-    let script = "return {status = obj.status.health.status}";
-    let config = BTreeMap::from([("resource.customizations.health.argoproj.io_Application".to_owned(), script.to_owned())]);
-    let (customizations, problems) = crate::customize::read(&config, || jiff::Timestamp::UNIX_EPOCH);
-    assert_eq!(problems, Vec::<String>::new());
-    let rules = CompareRules { customizations: Arc::new(customizations), ..rules() };
+    let rules = judging("argoproj.io_Application", "return {status = obj.status.health.status}");
     let child = |status: &str| {
         live(object(json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "child"},
             "status": {"health": {"status": status}}})))

@@ -1,10 +1,12 @@
 //! The facts of a comparison, one scenario each. Texts are Argo CD's.
 //! A test that pins one of the numbered facts of the controller's behaviour carries its number. Facts 10, 26, 30 and 40, local manifests,
 //! settings and what goes into the status, have theirs in the controllers; of 26 only what concerns one source, and nothing checks the
-//! integrity of a source (31).
+//! integrity of a source (31). That a permission cannot be checked (21) does not happen: projects and clusters are in memory, and a pattern
+//! that cannot be read permits nothing. Nor is a project asked about a kind without API information (69): discovery's reason comes first.
 
 mod health;
 mod pairs;
+mod spending;
 
 use super::compare;
 use crate::{
@@ -215,6 +217,42 @@ fn ignored_differences_do_not_count() {
     let elsewhere = rule(IgnoreRule { json_pointers: vec!["/data/key".into()], name: "b".into(), ..Default::default() });
     let (desired, there) = pair();
     assert_eq!(run_with(&elsewhere, desired, there).sync, SyncStatus::OutOfSync);
+}
+
+#[test]
+fn fact_12_what_cannot_be_marked_is_told_and_hides_nothing_else() {
+    let with = |metadata: Value| object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}));
+    let odd = with(json!({"name": "a", "annotations": {"retries": 3}}));
+    let c = run(vec![odd, config_map("b", "2")], vec![live(config_map("a", "1")), live(config_map("b", "1"))]);
+    assert_eq!(
+        (c.sync, c.entries[0].status, c.entries[1].status),
+        (SyncStatus::Unknown, Some(SyncStatus::Unknown), Some(SyncStatus::OutOfSync))
+    );
+    assert!(c.entries.iter().all(|e| !e.requires_pruning), "both are in Git");
+    let text = "ComparisonError: Failed to normalize target state: failed to set app instance label on resource ConfigMap/a: failed to get \
+        annotations from target object /v1, Kind=ConfigMap prod/a: .metadata.annotations accessor error: contains non-string value in the \
+        map under key \"retries\": 3 is of the type int64, expected string";
+    assert_eq!(messages(&c), [text]);
+    let hook = annotated(with(json!({"name": "h", "labels": {"a": true}})), marks::HOOK, "PreSync");
+    assert_eq!(messages(&run(vec![hook.clone()], vec![])), Vec::<String>::new(), "the mark is an annotation");
+    let labels = CompareRules { tracking: Tracking { method: TrackingMethod::Label, ..rules().tracking }, ..rules() };
+    let told = |object: Object| messages(&run_with(&labels, vec![object], vec![])).join("\n");
+    assert!(told(hook).ends_with("under key \"a\": true is of the type bool, expected string"), "a hook would be applied as well");
+    let text = ".metadata.labels accessor error: x is of the type string, expected map[string]interface{}";
+    assert!(told(with(json!({"name": "a", "labels": "x"}))).ends_with(text));
+    assert_eq!(told(with(json!({"name": "a", "labels": {"a": null}}))), "", "null is no label");
+}
+
+#[test]
+fn an_application_is_compared_in_the_form_that_its_controller_gives_it() {
+    let child =
+        |spec: Value| object(json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "a"}, "spec": spec}));
+    let there = || live(child(json!({"project": "default", "source": {"repoURL": "r", "path": "p"}})));
+    let written = |project: &str| json!({"project": project, "syncPolicy": {}, "source": {"repoURL": "r", "path": "p", "directory": {"recurse": false}}});
+    assert_eq!(run(vec![child(written(""))], vec![there()]).sync, SyncStatus::Synced, "self-heal would undo it for ever");
+    assert_eq!(run(vec![child(written("other"))], vec![there()]).sync, SyncStatus::OutOfSync);
+    let automated = json!({"project": "default", "syncPolicy": {"automated": {}}, "source": {"repoURL": "r", "path": "p"}});
+    assert_eq!(run(vec![child(automated)], vec![there()]).sync, SyncStatus::OutOfSync, "that says something");
 }
 
 #[test]

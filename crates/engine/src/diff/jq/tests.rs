@@ -21,7 +21,7 @@ fn document() -> Value {
 fn after(expression: &str) -> Result<Value, String> {
     let mut document = document();
     let paths = Paths::parse(expression).map_err(|e| e.to_string())?;
-    paths.delete_from(&mut document).map_err(|e| e.to_string())?;
+    paths.delete_from(&mut document, "", None).map_err(|e| e.to_string())?;
     Ok(document)
 }
 

@@ -49,6 +49,21 @@ fn facts_21_22_an_unknown_kind_that_is_expected() {
     }
 }
 
+/// As [`facts_21_22_an_unknown_kind_that_is_expected`]: that a kind is still to come is no permission.
+#[test]
+fn fact_25_a_kind_that_is_expected_needs_permission() {
+    for (crd, annotation) in [(true, ""), (false, "SkipDryRunOnMissingResource=true")] {
+        let mut sim = Sim::new(vec![options(make("Widget", "w"), annotation)]);
+        if crd {
+            sim.desired.push(widget_crd());
+        }
+        sim.unknown_kinds.insert("Widget".into());
+        sim.not_permitted.insert("w".into());
+        assert_eq!(sim.run().phase, OperationPhase::Failed);
+        assert!(sim.log.is_empty(), "{:?}", sim.log);
+    }
+}
+
 #[test]
 fn fact_23_a_kind_that_may_exist_is_not_expected_to_come() {
     for crd in [false, true] {
@@ -58,8 +73,10 @@ fn fact_23_a_kind_that_may_exist_is_not_expected_to_come() {
         }
         sim.unknown_kinds.insert("Widget".into());
         sim.unasked_groups.insert("example.com".into(), "nobody answers".into());
-        assert_eq!(says(&sim.run()), "Failed: one or more synchronization tasks are not valid: nobody answers");
-        assert_eq!(sim.result("w"), "SyncFailed - nobody answers");
+        let discovery = "failed to discover server resources for group version example.com/v1";
+        assert_eq!(says(&sim.run()), format!("Failed: one or more synchronization tasks are not valid: {discovery}: nobody answers"));
+        let named = format!("SyncFailed - {discovery}, for example.com/Widget of requested resource app-ns/w: nobody answers");
+        assert_eq!(sim.result("w"), named);
         assert!(sim.log.is_empty());
     }
 }
@@ -129,6 +146,13 @@ fn fact_29_the_namespace_is_made_before_the_dry_run() {
     let mut existing = Sim::new(vec![make("ConfigMap", "a"), make("Namespace", NS)]).existing(make("Namespace", NS));
     existing.run();
     assert_eq!(existing.log[..2], ["dry-run app-ns", "dry-run a"]);
+    // What was begun before the dry run is not waited for when that fails.
+    let mut refused = Sim::new(vec![make("ConfigMap", "c")]).sync_options(&["CreateNamespace=true"]).error("dry-run c", "no");
+    assert_eq!(says(&refused.run()), "Failed: one or more objects failed to apply (dry run)");
+    assert_eq!(
+        (refused.result(NS).as_str(), refused.result("c").as_str()),
+        ("Synced Running namespace/app-ns created", "SyncFailed Failed no")
+    );
 }
 
 #[test]
@@ -276,6 +300,15 @@ fn fact_36_field_managers_are_migrated() {
     assert_eq!(run("Apply", &["ServerSideApply=true"]), ["apply c"]);
     assert_eq!(run("Update", &["ServerSideApply=true", "ClientSideApplyMigration=false"]), ["apply c"]);
     assert_eq!(run("Update", &[]), ["apply c"]);
+    let by_another = |named: Option<&str>| {
+        let mut there = live("Update");
+        there.metadata_mut().insert("managedFields".into(), json!([{"manager": "another", "operation": "Update"}]));
+        let mut sim = Sim::new(vec![make("ConfigMap", "c")]).existing(there).sync_options(&["ServerSideApply=true"]);
+        sim.request.options = sim.request.options.migrating_from(named);
+        sim.run();
+        sim.wet_log().len()
+    };
+    assert_eq!([None, Some(""), Some("another")].map(by_another), [1, 1, 2]);
     let mut failing = Sim::new(vec![make("ConfigMap", "c")])
         .existing(live("Update"))
         .sync_options(&["ServerSideApply=true"])
@@ -346,6 +379,7 @@ fn facts_73_74_the_namespace_is_created_when_it_is_missing() {
     assert_eq!(sim.log, ["read app-ns", "apply app-ns", "dry-run c", "apply c"]);
     let result = sim.progress.results.iter().find(|r| r.kind == "Namespace").expect("a result");
     assert_eq!((result.namespace.as_str(), result.sync_phase.map(|p| p.as_str())), ("", Some("PreSync")));
+    assert_eq!(sim.result(NS), "Synced Running namespace/app-ns created", "once it is there nobody looks at it again");
 
     let mut existing = Sim::new(vec![make("ConfigMap", "c")]).sync_options(&["CreateNamespace=true"]).existing(make("Namespace", NS));
     existing.not_permitted.insert(NS.into());
@@ -422,8 +456,8 @@ fn an_effect_without_outcome_is_decided_again() {
     let sim = Sim::new(vec![make("ConfigMap", "c")]);
     let first = sim.decide();
     let plan = sim.plan();
-    let progress = crate::sync::record(&plan, first.progress.clone(), &first.effects, &[], &|_| None, sim.now);
-    let observed = Observed { live: &|_| None, health: &|_| None };
+    let progress = crate::sync::record(&plan, first.progress.clone(), &first.effects, &[], &|_| Ok(None), sim.now);
+    let observed = Observed { live: &|_| None, health: &|_| Ok(None) };
     let again = crate::sync::next(&plan, observed, &progress, &sim.request, sim.now);
     assert_eq!(again.effects, first.effects);
     assert_eq!(progress, Progress::new("op-1"));

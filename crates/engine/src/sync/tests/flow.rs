@@ -93,9 +93,19 @@ fn fact_54_what_the_health_of_a_hook_means() {
         assert_eq!(says(&sim.run_to_wait()), message);
         assert_eq!(sim.result("j"), result);
     }
+    // It is over, although nobody knows how it went.
+    let mut untold = Sim::new(vec![hook_job("j", "PreSync", ""), make("ConfigMap", "c")]).error("health j", "no");
+    assert_eq!(says(&untold.run()), "Failed: one or more synchronization tasks completed unsuccessfully");
+    assert_eq!((untold.result("j").as_str(), untold.result("c").as_str()), ("Synced Error failed to get resource health: no", "none"));
     let mut plain = Sim::new(vec![super::sim::with(make("ConfigMap", "h"), &[("argocd.argoproj.io/hook", "Sync")])]);
     plain.run();
     assert_eq!(plain.result("h"), "Synced Succeeded h created");
+}
+
+#[test]
+fn a_resource_whose_health_cannot_be_told_is_waited_for() {
+    let mut sim = Sim::new(vec![make("Deployment", "d"), wave(make("ConfigMap", "c"), 1)]).error("health d", "no");
+    assert_eq!(says(&sim.run_to_wait()), "Running: waiting for healthy state of apps/Deployment/d");
 }
 
 #[test]
@@ -247,7 +257,7 @@ fn fact_60_a_sync_that_is_stopped_between_waves_ends_its_hooks_and_runs_no_other
     sim.run_to_wait();
     sim.request.terminate = true;
     assert_eq!(says(&sim.run()), "Failed: Operation terminated");
-    assert_eq!(sim.wet_log(), ["apply c", "run hook running", "remove finalizer of running", "delete hook running"]);
+    assert_eq!(sim.wet_log(), ["apply c", "run hook running", "delete hook running", "remove finalizer of running"]);
 }
 
 #[test]

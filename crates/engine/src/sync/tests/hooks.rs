@@ -2,7 +2,7 @@
 
 use super::sim::{Sim, hook_job, make, says, wave};
 use crate::{
-    sync::{OperationPhase, ResultCode, hook},
+    sync::{Effect, OperationPhase, Propagation, ResultCode, hook},
     types::HealthStatus::{Degraded, Healthy, Progressing},
 };
 use std::time::Duration;
@@ -135,6 +135,34 @@ fn fact_66_a_hook_that_cannot_be_deleted_at_the_end() {
     let mut gone = Sim::new(vec![hook_job("j", "Sync", "HookSucceeded")]).error("delete hook j", "!not found");
     assert_eq!(gone.run().phase, OperationPhase::Succeeded);
     assert_eq!(gone.result("j"), "Synced Succeeded j is Healthy");
+}
+
+/// The hook of the last sync, and the one that this sync has run.
+#[test]
+fn fact_66_hooks_are_deleted_as_what_is_pruned() {
+    for (option, expected) in [
+        ("", Propagation::Foreground),
+        ("PrunePropagationPolicy=background", Propagation::Background),
+        ("PrunePropagationPolicy=orphan", Propagation::Orphan),
+    ] {
+        let job = || hook_job("j", "Sync", "BeforeHookCreation,HookSucceeded");
+        let mut sim = Sim::new(vec![job()]).existing(job()).sync_options(&[option]);
+        let mut seen = Vec::new();
+        for _ in 0..30 {
+            let decision = sim.turn();
+            seen.extend(decision.effects.iter().filter_map(|e| match e {
+                Effect::DeleteHook { propagation, .. } => Some(*propagation),
+                _ => None,
+            }));
+            if decision.phase.completed() {
+                break;
+            }
+            if decision.effects.is_empty() {
+                sim.idle(&decision);
+            }
+        }
+        assert_eq!(seen, [expected, expected], "{option}");
+    }
 }
 
 #[test]

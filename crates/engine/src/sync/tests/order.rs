@@ -34,10 +34,13 @@ fn fact_01_order_is_phase_wave_kind_name() {
 
 #[test]
 fn fact_02_kind_ranks() {
-    let ordered = ["Namespace", "NetworkPolicy", "ServiceAccount", "Secret", "ConfigMap", "CustomResourceDefinition", "Role", "Service"];
-    assert!(ordered.is_sorted_by_key(|k| order::kind_rank(k)));
-    let last = order::kind_rank("APIService");
-    assert!(order::kind_rank("Widget") > last && order::kind_rank("Gizmo") == order::kind_rank("Widget"));
+    let ordered = "Namespace NetworkPolicy ResourceQuota LimitRange PodSecurityPolicy PodDisruptionBudget ServiceAccount Secret SecretList \
+        ConfigMap StorageClass PersistentVolume PersistentVolumeClaim CustomResourceDefinition ClusterRole ClusterRoleList ClusterRoleBinding \
+        ClusterRoleBindingList Role RoleList RoleBinding RoleBindingList Service DaemonSet Pod ReplicationController ReplicaSet Deployment \
+        HorizontalPodAutoscaler StatefulSet Job CronJob IngressClass Ingress APIService Widget";
+    let ranks: Vec<usize> = ordered.split_whitespace().map(order::kind_rank).collect();
+    assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");
+    assert_eq!(order::kind_rank("Gizmo"), order::kind_rank("Widget"));
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn a_hook_is_held_by_one_finalizer_of_ours() {
     let prepared = |finalizers: &[&str]| {
         let mut job = hook_job("j", "PreSync", "");
         job.set_finalizers(finalizers.iter().map(|f| (*f).to_owned()).collect());
-        hook::prepare(&job, "op", "abc", SyncPhase::PreSync, Sim::new(vec![]).now).finalizers()
+        hook::prepare(&job, "op", SyncPhase::PreSync).finalizers()
     };
     for (before, after) in [
         (&[][..], &[hook::HOOK_FINALIZER][..]),
@@ -130,11 +130,14 @@ fn fact_12_lists_in_annotations() {
 #[test]
 fn fact_13_unnamed_hooks_get_names() {
     let started = "2024-05-01T10:00:00Z".parse().expect("a timestamp");
-    assert_eq!(hook::generated_name("foo-", "abcdef0123456789", SyncPhase::PreSync, started), "foo-abcdef0-presync-1714557600");
-    assert_eq!(hook::generated_name("foo-", "Foo", SyncPhase::PostSync, started), "foo-foo-postsync-1714557600");
+    let name = |revision, phase| hook::generated_name("foo-", &hook::generated_suffix(revision, phase, started), |_| false);
+    assert_eq!(name("abcdef0123456789", SyncPhase::PreSync), "foo-abcdef0-presync-1714557600");
+    assert_eq!(name("Foo", SyncPhase::PostSync), "foo-foo-postsync-1714557600");
     let mut unnamed = hook_job("", "PreSync", "");
     unnamed.metadata_mut().insert("generateName".into(), "foo-".into());
-    assert_eq!(lines(&Sim::new(vec![unnamed])), ["PreSync/0 Job foo-abcdef0-presync-1714557600"]);
+    assert_eq!(lines(&Sim::new(vec![unnamed.clone()])), ["PreSync/0 Job foo-abcdef0-presync-1714557600"]);
+    let two = ["PreSync/0 Job foo-abcdef0-presync-1714557600", "PreSync/0 Job foo-abcdef0-presync-1714557600-2"];
+    assert_eq!(lines(&Sim::new(vec![unnamed.clone(), unnamed])), two);
 }
 
 #[test]
@@ -358,6 +361,15 @@ blocked
     assert_eq!(back.to_string(), expected);
     assert_eq!(SyncRequest::default(), serde_json::from_value(json!({})).expect("every field has a default"));
     assert!(Object::default().0.is_empty());
+}
+
+/// Somebody deleted the definition a moment ago: discovery may still know the kind, and the API server does not.
+#[test]
+fn a_kind_that_the_sync_defines_again_is_not_checked_before() {
+    let told = Sim::new(vec![widget_crd(), make("Widget", "w")]).plan().to_string();
+    assert!(told.contains("example.com/Widget app-ns/w (not checked before: its kind is not there yet)"), "{told}");
+    let told = Sim::new(vec![widget_crd(), make("Widget", "w")]).existing(widget_crd()).plan().to_string();
+    assert!(!told.contains("not checked before"), "{told}");
 }
 
 #[test]

@@ -90,7 +90,8 @@ pub const SCENARIOS: &[Scenario] = &[
         "pre 1, pre-later 1, sync 1",
     ),
     ("terminate", || hooks("").healthy("sync", &[Progressing]), terminates, Failed, "sync 1"),
-    ("terminate with HookFailed", || hooks("HookFailed").healthy("sync", &[Progressing]), terminates, Failed, "pre 1, pre-later 1, sync 1"),
+    ("terminate with HookFailed", || hooks("HookFailed").healthy("sync", &[Progressing]), terminates, Failed, "sync 1"),
+    ("terminate when the last hook completes", || hooks("HookFailed").healthy("sync", &[Progressing]), completes, Failed, "sync 1"),
     ("a wave that takes too long", || limited(waves().healthy("w1", &[Progressing])), nobody, Failed, ""),
     ("a hook that takes too long", || limited(hooks("HookSucceeded").healthy("sync", &[Progressing])), nobody, Failed, "sync 1"),
     ("a SyncFail hook that takes too long", sync_fail_too_long, nobody, Failed, "fail 1"),
@@ -122,6 +123,15 @@ fn confirms(sim: &mut Sim, decision: &Decision) -> bool {
 
 fn terminates(sim: &mut Sim, _: &Decision) -> bool {
     sim.request.terminate |= sim.live("Job", "sync").is_some();
+    false
+}
+
+/// Terminates, and then the hook that is running completes before anybody looks at it.
+fn completes(sim: &mut Sim, decision: &Decision) -> bool {
+    if decision.effects.is_empty() && sim.live("Job", "sync").is_some() {
+        sim.request.terminate = true;
+        sim.health.insert("sync".into(), vec![Healthy]);
+    }
     false
 }
 

@@ -2,6 +2,7 @@
 
 pub use super::objects::{NS, cluster_scoped, hook_job, make, object, options, wave, widget_crd, with};
 use crate::{
+    error::EngineError,
     sync::{
         Decision, Effect, Observed, OperationPhase, Outcome, Progress, ResourceResult, SyncPlan, SyncRequest, Write, hook, next, plan_with,
         record,
@@ -196,7 +197,14 @@ impl Sim {
         plan_with(&self.comparison(), &self.request, self, &permit)
     }
 
-    fn health_of(&self, o: &Object) -> Option<Health> {
+    fn health_of(&self, o: &Object) -> Result<Option<Health>, EngineError> {
+        match self.errors.get(&format!("health {}", o.name())) {
+            Some(why) => Err(EngineError::Invalid(why.clone())),
+            None => Ok(self.known_health(o)),
+        }
+    }
+
+    fn known_health(&self, o: &Object) -> Option<Health> {
         let default = ["Deployment", "Job", "Pod", "StatefulSet"].contains(&o.kind()).then_some(HealthStatus::Healthy);
         let status = self.health.get(o.name()).and_then(|h| h.first().copied()).or(default)?;
         Some(Health::new(status, format!("{} is {status}", o.name())))

@@ -35,7 +35,7 @@ fn fact_77_running_hooks_are_ended() {
     assert_eq!(said, "Failed: Operation terminated");
     assert_eq!((sim.result("a"), sim.result("b")), ("Synced Failed Terminated".into(), "Synced Failed Terminated".into()));
     assert!(sim.live("Job", "a").is_none() && sim.live("Job", "b").is_none());
-    assert_eq!(sim.wet_log()[3..], ["remove finalizer of a", "remove finalizer of b", "delete hook a", "delete hook b"]);
+    assert_eq!(sim.wet_log()[3..], ["delete hook a", "delete hook b", "remove finalizer of a", "remove finalizer of b"]);
 }
 
 #[test]
@@ -76,13 +76,35 @@ fn fact_79_errors_while_ending_hooks() {
 
 #[test]
 fn fact_80_completed_hooks_are_only_let_go() {
-    let mut sim = Sim::new(vec![hook_job("a", "Sync", ""), hook_job("b", "Sync", "")]).healthy("b", &[Progressing]);
+    for policy in ["", "HookFailed"] {
+        let mut sim = Sim::new(vec![hook_job("a", "Sync", policy), hook_job("b", "Sync", policy)]).healthy("b", &[Progressing]);
+        sim.run_to_wait();
+        assert_eq!(sim.result("a"), "Synced Succeeded a is Healthy");
+        sim.request.terminate = true;
+        assert_eq!(sim.run().phase, OperationPhase::Failed);
+        assert!(sim.live("Job", "a").is_some_and(|o| o.finalizers().is_empty()), "{policy}");
+        assert!(sim.live("Job", "b").is_none());
+    }
+}
+
+#[test]
+fn a_hook_whose_health_cannot_be_told_is_ended() {
+    let mut sim = Sim::new(vec![hook_job("j", "Sync", "")]).healthy("j", &[Progressing]);
     sim.run_to_wait();
-    assert_eq!(sim.result("a"), "Synced Succeeded a is Healthy");
+    sim = sim.error("health j", "no");
     sim.request.terminate = true;
-    assert_eq!(sim.run().phase, OperationPhase::Failed);
-    assert!(sim.live("Job", "a").is_some_and(|o| o.finalizers().is_empty()));
-    assert!(sim.live("Job", "b").is_none());
+    assert_eq!(says(&sim.run()), "Failed: Operation terminated");
+    assert_eq!((sim.result("j").as_str(), sim.live("Job", "j")), ("Synced Error Failed to get hook health: no", None));
+}
+
+#[test]
+fn a_hook_that_nothing_holds_is_ended_too() {
+    let mut sim = Sim::new(vec![hook_job("j", "Sync", "")]).healthy("j", &[Progressing]);
+    sim.run_to_wait();
+    sim.world.values_mut().for_each(|o| o.set_finalizers(Vec::new()));
+    sim.request.terminate = true;
+    assert_eq!(says(&sim.run()), "Failed: Operation terminated");
+    assert_eq!((sim.result("j").as_str(), sim.live("Job", "j")), ("Synced Failed Terminated", None));
 }
 
 #[test]

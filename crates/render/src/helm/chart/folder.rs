@@ -5,16 +5,23 @@
 use super::ignore::Rules;
 use super::{File, Meter, without_mark};
 use crate::files::join;
-use crate::helm::{HelmError, Limits};
+use crate::helm::{HelmError, Limits, log};
 use crate::{FileKind, SourceFiles};
 use tiphys_gocompat::text::quote;
 
-pub(super) fn files(source: &dyn SourceFiles, top: &str, limits: &Limits, meter: &mut Meter) -> Result<Vec<File>, HelmError> {
+/// The files, and what is to say of links among them.
+pub(super) fn files(
+    source: &dyn SourceFiles,
+    top: &str,
+    limits: &Limits,
+    meter: &mut Meter,
+) -> Result<(Vec<File>, Vec<String>), HelmError> {
     let rules = source.read(&join(top, ".helmignore"))?.unwrap_or_default();
     let rules = Rules::parse(&String::from_utf8_lossy(without_mark(&rules))).map_err(HelmError::Chart)?;
-    let mut walk = Walk { source, top, rules, limits, meter, files: Vec::new() };
+    let mut walk = Walk { source, top, rules, limits, meter, files: Vec::new(), links: Vec::new() };
+    walk.link(top);
     walk.folder("", 0)?;
-    Ok(walk.files)
+    Ok((walk.files, walk.links))
 }
 
 struct Walk<'a> {
@@ -24,6 +31,7 @@ struct Walk<'a> {
     limits: &'a Limits,
     meter: &'a mut Meter,
     files: Vec<File>,
+    links: Vec<String>,
 }
 
 impl Walk<'_> {
@@ -36,7 +44,10 @@ impl Walk<'_> {
             let (path, full) = (join(path, &entry.name), join(&full, &entry.name));
             self.meter.file(self.limits)?;
             let kind = match entry.kind {
-                FileKind::Symlink => self.source.kind(&full)?,
+                FileKind::Symlink => {
+                    self.link(&full);
+                    self.source.kind(&full)?
+                }
                 kind => Some(kind),
             };
             match kind {
@@ -51,6 +62,11 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    fn link(&mut self, full: &str) {
+        let told = |(path, to): (String, String)| format!("{} path={} resolved={}", log::LINKED, log::text(&path), log::text(&to));
+        self.links.extend(self.source.link(full).map(told));
     }
 
     fn file(&mut self, path: &str, full: &str, size: u64) -> Result<(), HelmError> {

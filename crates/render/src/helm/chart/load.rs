@@ -121,14 +121,12 @@ impl Loader<'_> {
 
 fn document(file: &File, limits: &Limits) -> Result<Value, HelmError> {
     let parsed = yaml::parse_document(&file.data, &limits.yaml, Duplicates::LastWins);
-    parsed.map_err(|e| HelmError::chart(format!("error converting YAML to JSON: yaml: {}", e.go_text())))
+    parsed.map_err(|e| HelmError::chart(e.json_text()))
 }
 
 /// The documents of a values file merged, numbers as floats.
 pub fn parse_values(data: &[u8], limits: &Limits) -> Result<Map<String, Value>, HelmError> {
-    let unreadable = |e: yaml::YamlError| {
-        HelmError::chart(format!("cannot unmarshal yaml document: error converting YAML to JSON: yaml: {}", e.go_text()))
-    };
+    let unreadable = |e: yaml::YamlError| HelmError::chart(format!("cannot unmarshal yaml document: {}", e.json_text()));
     let mut values = Map::new();
     for document in yaml::parse_documents(data, &limits.yaml).map_err(unreadable)? {
         match document.value {

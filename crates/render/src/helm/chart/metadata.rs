@@ -95,7 +95,7 @@ impl Metadata {
     /// Refuses keys that are there twice or that nobody knows.
     pub(in crate::helm) fn check_strictly(text: &[u8], limits: &Limits) -> Result<(), String> {
         let parsed = yaml::parse_document(text, &limits.yaml, Duplicates::Refuse);
-        let document = parsed.map_err(|e| format!("error converting YAML to JSON: yaml: {}", e.go_text()))?;
+        let document = parsed.map_err(|e| e.json_text())?;
         let unknown = unknown_field(&document);
         unknown.map_or(Ok(()), |key| Err(format!("error unmarshaling JSON: while decoding JSON: json: unknown field {}", quote(key))))
     }
@@ -204,8 +204,7 @@ impl Metadata {
 }
 
 fn document(text: &[u8], limits: &Limits) -> Result<Value, String> {
-    yaml::parse_document(text, &limits.yaml, Duplicates::LastWins)
-        .map_err(|e| format!("error converting YAML to JSON: yaml: {}", e.go_text()))
+    yaml::parse_document(text, &limits.yaml, Duplicates::LastWins).map_err(|e| e.json_text())
 }
 
 /// The first key, in order, that no field has.

@@ -87,8 +87,10 @@ impl Chart {
     /// From a folder, obeying its `.helmignore`. Links are followed as far as the source allows.
     pub fn from_folder(files: &dyn SourceFiles, path: &str, limits: &Limits) -> Result<Loaded, HelmError> {
         let mut meter = Meter::new(limits);
-        let files = folder::files(files, path, limits, &mut meter)?;
-        load::chart(files, limits, meter)
+        let (files, links) = folder::files(files, path, limits, &mut meter)?;
+        let mut loaded = load::chart(files, limits, meter)?;
+        loaded.warnings.splice(0..0, links);
+        Ok(loaded)
     }
 
     /// From the bytes of a `.tgz`.

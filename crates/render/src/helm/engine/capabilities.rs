@@ -13,7 +13,7 @@ static BUILD_INFO: Named = Named { name: "version.BuildInfo", underlying: None }
 
 static HAS: Function = Function::new(&[Type::String], has);
 static COPY: Function = Function::new(&[], |call| Ok(call.receiver().clone()));
-static TEXT: Function = Function::new(&[], |call| field_of(call, "normalized"));
+static TEXT: Function = Function::new(&[], |call| field_of(call, "normalizedVersion"));
 static GIT_VERSION: Function = Function::new(&[], |call| field_of(call, "Version"));
 
 pub fn value(capabilities: &Capabilities) -> Value {
@@ -67,12 +67,12 @@ impl Object for Kube {
     /// The second one has no name that a template could use, but `%v` shows it.
     fn fields(&self) -> Vec<(&'static str, Value)> {
         let KubeVersion { version, normalized, major, minor } = &self.0;
-        let shown = [("Version", version), ("normalized", normalized), ("Major", major), ("Minor", minor)];
+        let shown = [("Version", version), ("normalizedVersion", normalized), ("Major", major), ("Minor", minor)];
         shown.map(|(name, text)| (name, text.as_str().into())).into()
     }
 
     fn field(&self, name: &str) -> Option<Value> {
-        if name == "normalized" { None } else { self.fields().into_iter().find_map(|(own, value)| (own == name).then_some(value)) }
+        if name == "normalizedVersion" { None } else { self.fields().into_iter().find_map(|(own, value)| (own == name).then_some(value)) }
     }
 
     fn method(&self, name: &str) -> Option<&'static Function> {
@@ -88,7 +88,7 @@ impl Object for Kube {
     }
 
     fn json(&self) -> JsonForm {
-        JsonForm::Fields(self.fields().into_iter().filter(|(name, _)| *name != "normalized").collect())
+        JsonForm::Fields(self.fields().into_iter().filter(|(name, _)| *name != "normalizedVersion").collect())
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

@@ -14,7 +14,7 @@ const TEXT: &[Type] = &[Type::String];
 
 pub(super) const TABLE: &[(&str, Function)] = &[
     ("toYaml", Function::new(ONE, |call| swallowed(yaml_of(call.arg(0), call.budget())))),
-    ("toYamlPretty", Function::new(ONE, |call| swallowed(emitted(call.arg(0), call.budget(), |value| Ok(yaml::to_string_v3(value)))))),
+    ("toYamlPretty", Function::new(ONE, |call| swallowed(pretty(call.arg(0), call.budget())))),
     ("mustToYaml", Function::new(ONE, |call| yaml_of(call.arg(0), call.budget()))),
     ("fromYaml", Function::new(TEXT, |call| as_map(read_yaml(call), Map::new()))),
     ("fromYamlArray", Function::new(TEXT, |call| as_list(read_yaml(call), List::new(Vec::new())))),
@@ -41,11 +41,14 @@ fn swallowed(written: Result<Value, Error>) -> Result<Value, Error> {
 /// YAML without its last line end.
 pub(super) fn yaml_of(value: &Value, budget: &Budget) -> Result<Value, Error> {
     let marshal = |value: &Json| yaml::marshal(value).map_err(|e| Error::function(format!("yaml: {}", e.go_text())));
-    emitted(value, budget, marshal)
+    emitted(marshal(&sprig::to_json_value(value, budget)?)?, budget)
 }
 
-fn emitted(value: &Value, budget: &Budget, emit: impl Fn(&Json) -> Result<String, Error>) -> Result<Value, Error> {
-    let mut text = emit(&sprig::to_json_value(value, budget)?)?;
+fn pretty(value: &Value, budget: &Budget) -> Result<Value, Error> {
+    emitted(yaml::to_string_v3(&sprig::to_yaml_value(value, budget)?), budget)
+}
+
+fn emitted(mut text: String, budget: &Budget) -> Result<Value, Error> {
     budget.memory(text.len())?;
     if text.ends_with('\n') {
         text.pop();
@@ -66,7 +69,7 @@ fn read_yaml(call: &Call<'_>) -> Read {
     let limits = yaml::Limits::default();
     match yaml::parse_document(text.as_bytes(), &limits, Duplicates::LastWins) {
         Ok(json) => Ok(Ok((charged(&json, call.budget())?, DECODING))),
-        Err(e) => Ok(Err(format!("error converting YAML to JSON: yaml: {}", e.go_text()))),
+        Err(e) => Ok(Err(e.json_text())),
     }
 }
 

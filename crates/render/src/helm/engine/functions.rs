@@ -4,6 +4,7 @@
 
 use super::{ROOT, durations, formats};
 use crate::helm::RenderOptions;
+use crate::helm::log::{self, FAILED};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -147,7 +148,7 @@ fn required(call: &mut Call<'_>) -> Result<Value, Error> {
     let message = call.text(0)?.into_owned();
     let host = call.host::<RenderHost>()?;
     if host.lint {
-        host.warnings.push(format!("missing required value message={}", quote(&message)));
+        host.warnings.push(format!("missing required value message={}", log::text(&message)));
         return Ok("".into());
     }
     Err(warning(&message))
@@ -155,7 +156,9 @@ fn required(call: &mut Call<'_>) -> Result<Value, Error> {
 
 fn fail(call: &mut Call<'_>) -> Result<Value, Error> {
     let message = call.text(0)?.into_owned();
-    if call.host::<RenderHost>()?.lint {
+    let host = call.host::<RenderHost>()?;
+    if host.lint {
+        host.warnings.push(format!("{FAILED} message={}", log::text(&message)));
         return Ok("".into());
     }
     Err(warning(&message))

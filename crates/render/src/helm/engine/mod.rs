@@ -66,7 +66,7 @@ impl ParsedTemplates {
             set.add(&self.parse(&template.name, template.file)?);
         }
         let set = Arc::new(set);
-        let budget = Budget::new(*limits);
+        let budget = Budget::new(*limits).until(options.deadline.clone());
         let mut host = RenderHost::new(options);
         let missing_key = if options.strict { MissingKey::Error } else { MissingKey::Zero };
         let mut rendered = BTreeMap::new();

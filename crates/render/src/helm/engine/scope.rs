@@ -103,8 +103,11 @@ fn about(chart: &Chart, root: bool) -> Value {
     let about = Value::from_data(&chart.metadata.to_value());
     if let Value::Map(fields) = &about {
         put(fields, "IsRoot", root.into());
+        const TYPE: Type = Type::Map(&Type::String);
         let annotations = chart.metadata.annotations.iter().map(|(k, v)| (Str::from(k.as_str()), Value::from(v.as_str())));
-        put(fields, "Annotations", Value::Map(Map::of(Type::Map(&Type::String), annotations)));
+        // Go makes no map for a key that is not there: as JSON it is null.
+        let none = chart.metadata.annotations.is_empty();
+        put(fields, "Annotations", Value::Map(if none { Map::nil(TYPE) } else { Map::of(TYPE, annotations) }));
     }
     about
 }

@@ -66,23 +66,26 @@ struct Linter<'a> {
     options: &'a LintOptions,
     limits: &'a Limits,
     findings: Vec<Finding>,
+    warnings: Vec<String>,
+}
+
+/// What came of a chart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Linted {
+    pub findings: Vec<Finding>,
+    /// What Helm logs besides.
+    pub warnings: Vec<String>,
 }
 
 /// Looks at the chart in a folder with the user's values. What cannot be read at all is the error.
-pub fn lint(
-    files: &dyn SourceFiles,
-    folder: &str,
-    user: &Values,
-    options: &LintOptions,
-    limits: &Limits,
-) -> Result<Vec<Finding>, HelmError> {
-    let mut linter = Linter { files, folder, user, options, limits, findings: Vec::new() };
+pub fn lint(files: &dyn SourceFiles, folder: &str, user: &Values, options: &LintOptions, limits: &Limits) -> Result<Linted, HelmError> {
+    let mut linter = Linter { files, folder, user, options, limits, findings: Vec::new(), warnings: Vec::new() };
     linter.about()?;
     linter.values()?;
     linter.templates()?;
     linter.dependencies();
     linter.crds()?;
-    Ok(linter.findings)
+    Ok(Linted { findings: linter.findings, warnings: linter.warnings })
 }
 
 /// What stands in a list, as Go joins it.
@@ -113,8 +116,10 @@ impl Linter<'_> {
     }
 
     /// The chart as a render loads it.
-    fn load(&self) -> Result<Chart, String> {
-        Chart::from_folder(self.files, self.folder, self.limits).map(|loaded| loaded.chart).map_err(|e| e.to_string())
+    fn load(&mut self) -> Result<Chart, String> {
+        let loaded = Chart::from_folder(self.files, self.folder, self.limits).map_err(|e| e.to_string())?;
+        self.warnings.extend(loaded.warnings);
+        Ok(loaded.chart)
     }
 
     fn values(&mut self) -> Result<(), HelmError> {
@@ -129,9 +134,10 @@ impl Linter<'_> {
             format!("unable to parse YAML: {}", text.strip_prefix("cannot unmarshal yaml document: ").unwrap_or(&text))
         };
         let result = parse_values(&text, self.limits).map_err(unreadable).and_then(|defaults| {
+            let (values, warnings) = over_defaults(self.user, &defaults, self.limits).map_err(|e| e.to_string())?;
+            self.warnings.extend(warnings);
             let Some(schema) = schema else { return Ok(()) };
-            let values = over_defaults(self.user, &defaults, self.limits).map_err(|e| e.to_string())?;
-            single_schema(&schema, &values, self.limits).map_err(|e| e.to_string())?.map_or(Ok(()), Err)
+            single_schema(&schema, &values, self.limits, &mut self.warnings).map_err(|e| e.to_string())?.map_or(Ok(()), Err)
         });
         if let Err(message) = result {
             self.unreadable(FILE, &text, false, message);
@@ -176,8 +182,15 @@ impl Linter<'_> {
         };
         for (_, file) in chart.crds() {
             for document in templates::documents(&String::from_utf8_lossy(&file.data)) {
+                let document = match document {
+                    Ok(document) => document,
+                    Err(why) => {
+                        self.rule(Severity::Error, &file.name, Err(format!("unable to parse YAML: {why}")));
+                        return Ok(());
+                    }
+                };
                 let parsed = yaml::parse_document(document, &self.limits.yaml, Duplicates::LastWins);
-                let told = |e: yaml::YamlError| format!("unable to parse YAML: error converting YAML to JSON: yaml: {}", e.go_text());
+                let told = |e: yaml::YamlError| format!("unable to parse YAML: {}", e.json_text());
                 let document = match parsed {
                     Ok(document) if document.is_null() => continue,
                     Ok(document) => document,

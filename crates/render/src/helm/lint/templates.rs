@@ -55,21 +55,29 @@ impl Linter<'_> {
         capabilities
     }
 
-    fn rendered(&self, mut chart: Chart) -> Result<Option<(Chart, Rendered)>, String> {
+    fn rendered(&mut self, mut chart: Chart) -> Result<Option<(Chart, Rendered)>, String> {
         let mut options = RenderOptions::new(self.options.sources.clone());
         options.release.name = "test-release".to_owned();
         options.release.namespace.clone_from(&self.options.namespace);
         options.capabilities = self.capabilities();
         options.lint = true;
-        if values::prepare(&mut chart, self.user, self.limits).is_err() {
-            return Ok(None);
-        }
-        let Ok((values, _)) = values::coalesce(&chart, self.user, self.limits) else { return Ok(None) };
+        let Ok(warnings) = values::prepare(&mut chart, self.user, self.limits) else { return Ok(None) };
+        self.warnings.extend(warnings);
+        let Ok((values, warnings)) = values::coalesce(&chart, self.user, self.limits) else { return Ok(None) };
+        self.warnings.extend(warnings);
+        // Helm's linter does it twice: what null took away of the defaults comes back, and schemas see it.
+        let (values, warnings) = values::coalesce(&chart, &values, self.limits).map_err(|e| e.to_string())?;
+        self.warnings.extend(warnings);
         if !self.options.skip_schema_validation {
-            values::check_schemas(&chart, &values, self.limits).map_err(|e| e.to_string())?;
+            let warnings = values::check_schemas(&chart, &values, self.limits).map_err(|e| e.to_string())?;
+            // The rule for values.yaml told of some already.
+            let new: Vec<String> = warnings.into_iter().filter(|warning| !self.warnings.contains(warning)).collect();
+            self.warnings.extend(new);
         }
         let files = ParsedTemplates::default().render(&chart, &values, &options, &self.limits.templates);
-        files.map(|(files, _)| Some((chart, files))).map_err(|e| e.to_string())
+        let (files, warnings) = files.map_err(|e| e.to_string())?;
+        self.warnings.extend(warnings);
+        Ok(Some((chart, files)))
     }
 
     fn all(&mut self, chart: &Chart, files: &Rendered) {
@@ -96,6 +104,13 @@ impl Linter<'_> {
         let why = format!("document starts with an illegal indent: {}, which may cause parsing problems", quote(first));
         self.rule(Severity::Warning, name, if indented { Err(why) } else { Ok(()) });
         for document in documents(text) {
+            let document = match document {
+                Ok(document) => document,
+                Err(why) => {
+                    self.rule(Severity::Error, name, Err(format!("unable to parse YAML: {why}")));
+                    return false;
+                }
+            };
             let head = match self.head(document) {
                 Ok(Some(head)) => head,
                 Ok(None) => continue,
@@ -121,8 +136,7 @@ impl Linter<'_> {
     }
 
     fn document(&self, text: &str) -> Result<Value, String> {
-        yaml::parse_document(text, &self.limits.yaml, Duplicates::LastWins)
-            .map_err(|e| format!("error converting YAML to JSON: yaml: {}", e.go_text()))
+        yaml::parse_document(text, &self.limits.yaml, Duplicates::LastWins).map_err(|e| e.json_text())
     }
 
     fn head(&self, text: &str) -> Result<Option<Head>, String> {
@@ -153,17 +167,23 @@ impl Linter<'_> {
     }
 }
 
-/// The documents as Kubernetes' decoder splits them: nothing is trimmed, and a separator stands alone on its line.
-pub(super) fn documents(text: &str) -> Vec<&str> {
+/// The documents as Kubernetes' decoder splits them: nothing is trimmed, and a separator stands alone on its line. One that does not ends
+/// the documents with an error.
+pub(super) fn documents(text: &str) -> Vec<Result<&str, String>> {
     let (mut found, mut start, mut at) = (Vec::new(), 0, 0);
     for line in text.split_inclusive('\n') {
-        let rest = line.strip_prefix("---").map(str::trim);
-        if at > start && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('#')) {
-            found.push(&text[start..at]);
-            start = at + line.len();
+        if let Some(rest) = line.strip_prefix("---").map(str::trim) {
+            if !rest.is_empty() && !rest.starts_with('#') {
+                found.push(Err(format!("invalid Yaml document separator: {rest}")));
+                return found;
+            }
+            if at > start {
+                found.push(Ok(&text[start..at]));
+                start = at + line.len();
+            }
         }
         at += line.len();
     }
-    found.push(&text[start.min(at)..]);
+    found.push(Ok(&text[start.min(at)..]));
     found
 }

@@ -5,12 +5,15 @@
 
 mod cost;
 mod dependencies;
+mod nulls;
 mod report;
 mod schema;
 mod settings;
 mod tables;
+mod words;
 
 pub use dependencies::{MissingDependency, missing_dependencies};
+pub use nulls::forgotten_nulls;
 pub use schema::check as check_schemas;
 pub(super) use schema::one as single_schema;
 pub use settings::{Settings, user_values};
@@ -38,10 +41,10 @@ pub fn coalesce(chart: &Chart, user: &Values, limits: &Limits) -> Result<(Values
     Ok((run.plain(&table)?, run.warnings))
 }
 
-/// The user's values over the defaults of one chart, its subcharts left aside.
-pub(super) fn over_defaults(user: &Values, defaults: &Values, limits: &Limits) -> Result<Values, HelmError> {
+/// The user's values over the defaults of one chart, its subcharts left aside, and what Helm warns of.
+pub(super) fn over_defaults(user: &Values, defaults: &Values, limits: &Limits) -> Result<(Values, Vec<String>), HelmError> {
     let mut run = Coalescing::new(limits);
     let (user, defaults) = (run.copy(user)?, run.copy(defaults)?);
     run.tables(&user, &defaults, "", false, 0)?;
-    run.plain(&user)
+    Ok((run.plain(&user)?, run.warnings))
 }

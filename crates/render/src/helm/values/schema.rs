@@ -4,24 +4,26 @@
 
 use super::{Values, cost, report};
 use crate::helm::chart::Chart;
-use crate::helm::{HelmError, Limits};
+use crate::helm::{HelmError, Limits, log};
 use jsonschema::{PatternOptions, Retrieve, Uri};
 use serde_json::{Number, Value};
+use std::collections::BTreeSet;
 use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Checks the values of every chart that has a schema.
-pub fn check(chart: &Chart, values: &Values, limits: &Limits) -> Result<(), HelmError> {
-    let mut messages = String::new();
-    chart_messages(chart, values, limits, &mut messages)?;
+/// Checks the values of every chart that has a schema. Returns what Helm warns of.
+pub fn check(chart: &Chart, values: &Values, limits: &Limits) -> Result<Vec<String>, HelmError> {
+    let (mut messages, mut warnings) = (String::new(), Vec::new());
+    chart_messages(chart, values, limits, &mut messages, &mut warnings)?;
     if messages.is_empty() {
-        return Ok(());
+        return Ok(warnings);
     }
     Err(HelmError::chart(format!("values don't meet the specifications of the schema(s) in the following chart(s):\n{messages}")))
 }
 
-fn chart_messages(chart: &Chart, values: &Values, limits: &Limits, out: &mut String) -> Result<(), HelmError> {
+fn chart_messages(chart: &Chart, values: &Values, limits: &Limits, out: &mut String, warnings: &mut Vec<String>) -> Result<(), HelmError> {
     if let Some(schema) = &chart.schema {
-        let message = one(schema, values, limits).map_err(|e| e.within(&format!("values.schema.json of {}", chart.name())))?;
+        let message = one(schema, values, limits, warnings).map_err(|e| e.within(&format!("values.schema.json of {}", chart.name())))?;
         if let Some(message) = message {
             out.push_str(&format!("{}:\n{message}", chart.name()));
         }
@@ -29,7 +31,7 @@ fn chart_messages(chart: &Chart, values: &Values, limits: &Limits, out: &mut Str
     for dependency in &chart.dependencies {
         match values.get(dependency.name()) {
             None | Some(Value::Null) => {}
-            Some(Value::Object(values)) => chart_messages(dependency, values, limits, out)?,
+            Some(Value::Object(values)) => chart_messages(dependency, values, limits, out, warnings)?,
             Some(other) => {
                 let (name, kind) = (dependency.name(), go_type(other));
                 out.push_str(&format!("{name}:\ninvalid type for values: expected object (map), got {kind}\n"));
@@ -40,7 +42,7 @@ fn chart_messages(chart: &Chart, values: &Values, limits: &Limits, out: &mut Str
 }
 
 /// What Helm says of the values, if it says anything.
-pub fn one(schema: &[u8], values: &Values, limits: &Limits) -> Result<Option<String>, HelmError> {
+pub fn one(schema: &[u8], values: &Values, limits: &Limits, warnings: &mut Vec<String>) -> Result<Option<String>, HelmError> {
     let schema: Value = match serde_json::from_slice(schema) {
         Ok(schema) => schema,
         Err(_) if schema.is_empty() => return Ok(Some("EOF".to_owned())),
@@ -51,20 +53,31 @@ pub fn one(schema: &[u8], values: &Values, limits: &Limits) -> Result<Option<Str
     if !cost::affordable(&schema, &values, limits.nodes) {
         return Err(HelmError::over("checking the values", limits.nodes));
     }
-    let options = jsonschema::options().with_retriever(Offline).with_pattern_options(PatternOptions::regex());
-    let validator = match options.build(&schema) {
+    let unresolved = Arc::new(Mutex::new(BTreeSet::new()));
+    let options = jsonschema::options().with_retriever(Offline(unresolved.clone())).with_pattern_options(PatternOptions::regex());
+    let built = options.build(&schema);
+    for urn in &*unresolved.lock().unwrap_or_else(PoisonError::into_inner) {
+        let warning = format!("{} urn={}", log::UNRESOLVED_URN, log::text(urn));
+        // Each is told once.
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    let validator = match built {
         Ok(validator) => validator,
         Err(e) => return Ok(Some(format!("\"file:///values.schema.json#\" is not valid against metaschema: {e}"))),
     };
-    let messages = report::lines(&validator.iter_errors(&values).collect::<Vec<_>>(), &values);
+    let messages = report::lines(&validator.iter_errors(&values).collect::<Vec<_>>(), &schema, &values);
     Ok((!messages.is_empty()).then_some(messages))
 }
 
-struct Offline;
+/// Keeps the names that stand for nothing here.
+struct Offline(Arc<Mutex<BTreeSet<String>>>);
 
 impl Retrieve for Offline {
     fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn Error + Send + Sync>> {
         if uri.as_str().starts_with("urn:") {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(uri.as_str().to_owned());
             return Ok(Value::Bool(true));
         }
         Err(format!("failing loading \"{uri}\": schemas are not fetched").into())

@@ -4,9 +4,9 @@
 
 use super::{
     audit, find,
-    live::{live_ref, node},
+    live::{live_ref, node, permissions},
 };
-use crate::{ApiError, auth::Caller, ports::LiveRef, server::State};
+use crate::{ApiError, auth::Caller, heavy, ports::LiveRef, server::State};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -21,8 +21,7 @@ use tiphys_apimachinery::{Object, patch::json_merge};
 use tiphys_engine::{
     actions::{self, ActionError, Impact, Operation},
     customize::{self, Customizations},
-    permit, spec,
-    types::{CompareRules, Tracking},
+    permit,
 };
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -127,8 +126,7 @@ async fn customizations(state: &State) -> Result<Customizations, ApiError> {
 
 /// A user's script may take its second: it must not take it from other requests.
 async fn scripted<T: Send + 'static>(work: impl FnOnce() -> Result<T, ActionError> + Send + 'static) -> Result<T, ApiError> {
-    let done = tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(e.to_string()))?;
-    done.map_err(|e| match e {
+    heavy::run(work).await.map_err(|e| match e {
         ActionError::Unknown => ApiError::not_found(e.to_string()),
         other => ApiError::plain(other.to_string()),
     })
@@ -140,10 +138,7 @@ async fn check(state: &State, subject: &Subject, impact: &Impact) -> Result<(), 
     if *operation == Operation::Patch && object.key() != subject.object.key() {
         return Err(ApiError::invalid("an action can patch only the resource that it is run on"));
     }
-    let destination = &subject.app.spec.destination;
-    let mut rules = CompareRules::new(Tracking::annotation(""), "", "", &destination.server, &destination.namespace);
-    rules.dest_name.clone_from(&destination.name);
-    rules.project = spec::project_rules(&subject.project);
+    let rules = permissions(state, &subject.app, &subject.project);
     let (group, kind, name, namespace) = (object.group(), object.kind(), object.name(), object.namespace());
     if subject.at.is_some() && !permit::resource(&rules, group, kind, namespace, name) {
         return Err(ApiError::plain(format!("application is not permitted to manage {group}/{kind}/{name} in {namespace}")));

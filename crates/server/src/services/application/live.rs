@@ -1,18 +1,19 @@
 //! What an Application's cluster has: managed resources, the tree, single objects and their events.
 
-use super::{audit, blocking_conditions, find, read::refresh};
+use super::{audit, blocking_conditions, find, project_of, read::refresh};
 use crate::{
     ApiError,
     auth::Caller,
     ports::{LiveRef, Propagation},
     server::State,
+    services::links,
 };
 use futures::{StreamExt as _, stream::BoxStream};
 use serde_json::Value;
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 use tiphys_api::{
-    Application,
-    resource::{ApplicationTree, ResourceDiff, ResourceNode},
+    AppProject, Application,
+    resource::{ApplicationTree, ResourceDiff, ResourceNode, ResourceRef},
     rpc::{
         application::{
             ApplicationResourceDeleteRequest, ApplicationResourceEventsQuery, ApplicationResourcePatchRequest, ApplicationResourceRequest,
@@ -20,6 +21,12 @@ use tiphys_api::{
         },
         events::EventList,
     },
+};
+use tiphys_apimachinery::Object;
+use tiphys_engine::{
+    diff, permit,
+    spec::{self, Destination},
+    types::{CompareRules, ProjectRules, Tracking},
 };
 
 /// What the controller has published; asks it to compare when it has not, or says why it cannot.
@@ -44,23 +51,74 @@ async fn first_comparison(state: &State, app: &Application) -> Result<(), ApiErr
     Ok(())
 }
 
-pub(super) async fn tree_of(state: &State, app: &Application) -> Result<Arc<ApplicationTree>, ApiError> {
-    published!(state, app, tree, "error getting cached app resource tree")
+/// The tree as the project permits it now: the controller may not have looked at the Application since the project was changed.
+pub(super) async fn tree_of(state: &State, app: &Application, project: &AppProject) -> Result<Arc<ApplicationTree>, ApiError> {
+    let tree: Arc<ApplicationTree> = published!(state, app, tree, "error getting cached app resource tree")?;
+    Ok(permitted(tree, &permissions(state, app, project)))
+}
+
+/// What a project lets an Application see and change of its cluster.
+pub(super) fn permissions(state: &State, app: &Application, project: &AppProject) -> CompareRules {
+    let destination = state.live.destination(app).ok();
+    let of_cluster = |d: &Destination| spec::project_rules_for(project, d);
+    // Nothing is permitted on a cluster that is not known.
+    let nowhere = || ProjectRules { cluster_permitted: false, ..spec::project_rules(project) };
+    let project = destination.as_ref().map_or_else(nowhere, of_cluster);
+    let Destination { server, name, .. } = destination.unwrap_or_default();
+    CompareRules {
+        project,
+        dest_name: name,
+        ..CompareRules::new(Tracking::annotation(""), "", "", &server, &app.spec.destination.namespace)
+    }
+}
+
+fn may_see(rules: &CompareRules, r: &ResourceRef) -> bool {
+    permit::resource(rules, &r.group, &r.kind, &r.namespace, &r.name)
+}
+
+/// The tree without what there is and may not be seen, and without what is below that alone.
+fn permitted(tree: Arc<ApplicationTree>, rules: &CompareRules) -> Arc<ApplicationTree> {
+    let all = || tree.nodes.iter().chain(&tree.orphaned_nodes).map(|node| (node, node.resource_ref.uid.as_str()));
+    let hidden = |(node, uid): &(&ResourceNode, &str)| !uid.is_empty() && !may_see(rules, &node.resource_ref);
+    let mut gone: HashSet<&str> = all().filter(hidden).map(|(_, uid)| uid).collect();
+    if gone.is_empty() {
+        return tree;
+    }
+    // Each round reaches one level down; trees are shallow.
+    loop {
+        let orphaned = |node: &ResourceNode| !node.parent_refs.is_empty() && node.parent_refs.iter().all(|p| gone.contains(p.uid.as_str()));
+        let below: Vec<&str> = all().filter(|(node, uid)| !gone.contains(uid) && orphaned(node)).map(|(_, uid)| uid).collect();
+        if below.is_empty() {
+            break;
+        }
+        gone.extend(below);
+    }
+    let kept = |nodes: &[ResourceNode]| nodes.iter().filter(|n| !gone.contains(n.resource_ref.uid.as_str())).cloned().collect();
+    let (nodes, orphaned_nodes) = (kept(&tree.nodes), kept(&tree.orphaned_nodes));
+    Arc::new(ApplicationTree { nodes, orphaned_nodes, ..tree.as_ref().clone() })
 }
 
 pub async fn managed_resources(state: Arc<State>, _: Caller, q: ResourcesQuery) -> Result<ManagedResourcesResponse, ApiError> {
-    let (app, _) = find(&state, q.app_namespace.as_deref(), &q.application_name, q.project.as_deref()).await?;
+    let (app, project) = find(&state, q.app_namespace.as_deref(), &q.application_name, q.project.as_deref()).await?;
     let all: Arc<Vec<ResourceDiff>> = published!(&state, &app, managed_resources, "error getting cached app managed resources")?;
+    let rules = permissions(&state, &app, &project);
+    let is_there = |r: &ResourceDiff| !matches!(r.live_state.as_str(), "" | "null");
+    let hidden = |r: &ResourceDiff| is_there(r) && !permit::resource(&rules, &r.group, &r.kind, &r.namespace, &r.name);
     let wanted = |asked: &Option<String>, have: &str| asked.as_deref().is_none_or(|a| a.is_empty() || a == have);
     let matching = all.iter().filter(|r| {
-        !r.hook && wanted(&q.name, &r.name) && wanted(&q.namespace, &r.namespace) && wanted(&q.group, &r.group) && wanted(&q.kind, &r.kind)
+        !r.hook
+            && !hidden(r)
+            && wanted(&q.name, &r.name)
+            && wanted(&q.namespace, &r.namespace)
+            && wanted(&q.group, &r.group)
+            && wanted(&q.kind, &r.kind)
     });
     Ok(ManagedResourcesResponse { items: matching.cloned().collect() })
 }
 
 pub async fn resource_tree(state: Arc<State>, _: Caller, q: ResourcesQuery) -> Result<ApplicationTree, ApiError> {
-    let (app, _) = find(&state, q.app_namespace.as_deref(), &q.application_name, q.project.as_deref()).await?;
-    Ok(tree_of(&state, &app).await?.as_ref().clone())
+    let (app, project) = find(&state, q.app_namespace.as_deref(), &q.application_name, q.project.as_deref()).await?;
+    Ok(tree_of(&state, &app, &project).await?.as_ref().clone())
 }
 
 pub async fn watch_resource_tree(
@@ -69,13 +127,22 @@ pub async fn watch_resource_tree(
     q: ResourcesQuery,
 ) -> Result<BoxStream<'static, Result<ApplicationTree, ApiError>>, ApiError> {
     let (app, _) = find(&state, q.app_namespace.as_deref(), &q.application_name, q.project.as_deref()).await?;
-    Ok(state.live.watch_tree(&app).map(|tree| Ok(tree.as_ref().clone())).boxed())
+    let trees = state.live.watch_tree(&app);
+    // What is permitted may change while it is watched.
+    let shown = move |tree| {
+        let (state, app) = (state.clone(), app.clone());
+        async move {
+            let project = project_of(&state, &app).await?;
+            Ok(permitted(tree, &permissions(&state, &app, &project)).as_ref().clone())
+        }
+    };
+    Ok(trees.then(shown).boxed())
 }
 
 /// The node of the Application's tree that a request means: nothing else of the cluster can be reached.
 pub(super) async fn node(state: &State, q: &ApplicationResourceRequest) -> Result<(Application, ResourceNode), ApiError> {
-    let (app, _) = find(state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
-    let tree = tree_of(state, &app).await.map_err(|e| e.context("error getting app resources"))?;
+    let (app, project) = find(state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+    let tree = tree_of(state, &app, &project).await.map_err(|e| e.context("error getting app resources"))?;
     let (group, namespace) = (q.group.as_deref().unwrap_or_default(), q.namespace.as_deref().unwrap_or_default());
     let found = tree.nodes.iter().chain(&tree.orphaned_nodes).find(|n| {
         let r = &n.resource_ref;
@@ -96,30 +163,24 @@ pub(super) fn live_ref(node: &ResourceNode, version: &str) -> LiveRef {
     }
 }
 
-/// Takes the values out of a Secret, which are for nobody to see.
-pub(super) fn mask(object: &mut Value) {
-    const MASK: &str = "++++++++";
-    if object["kind"] != "Secret" || object["apiVersion"] != "v1" {
-        return;
-    }
-    for field in ["data", "stringData"] {
-        if let Some(values) = object.get_mut(field).and_then(Value::as_object_mut) {
-            values.values_mut().for_each(|v| *v = Value::String(MASK.into()));
-        }
-    }
-    // It repeats the values.
-    if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut)
-        && let Some(last) = annotations.get_mut("kubectl.kubernetes.io/last-applied-configuration")
-    {
-        *last = Value::String(MASK.into());
-    }
+/// The text of an object, as anybody may see it.
+pub(super) async fn shown(state: &State, object: Value) -> Result<String, ApiError> {
+    Ok(concealed(state, object).await?.to_string())
+}
+
+/// An object without what nobody may see of it.
+async fn concealed(state: &State, object: Value) -> Result<Value, ApiError> {
+    let settings = state.settings.get().await?;
+    let hidden = diff::hidden_annotations(settings.value("resource.sensitive.mask.annotations"));
+    let mut object = Object::from_value(object).map_err(|e| ApiError::internal(e.to_string()))?;
+    diff::shown(&mut object, &hidden);
+    Ok(Value::Object(object.0))
 }
 
 pub async fn get_resource(state: Arc<State>, _: Caller, q: ApplicationResourceRequest) -> Result<ApplicationResourceResponse, ApiError> {
     let (app, node) = node(&state, &q).await?;
-    let mut object = state.live.get(&app, &live_ref(&node, &q.version)).await.map_err(|e| e.context("error getting resource"))?;
-    mask(&mut object);
-    Ok(ApplicationResourceResponse { manifest: object.to_string() })
+    let object = state.live.get(&app, &live_ref(&node, &q.version)).await.map_err(|e| e.context("error getting resource"))?;
+    Ok(ApplicationResourceResponse { manifest: shown(&state, object).await? })
 }
 
 pub async fn patch_resource(
@@ -139,15 +200,14 @@ pub async fn patch_resource(
     };
     let (app, node) = node(&state, &request).await?;
     let object = live_ref(&node, &request.version);
-    let mut patched = state.live.patch(&app, &object, &q.patch, &q.patch_type).await.map_err(|e| match object.kind.as_str() {
+    let patched = state.live.patch(&app, &object, &q.patch, &q.patch_type).await.map_err(|e| match object.kind.as_str() {
         // The reason may repeat values.
         "Secret" => ApiError::plain(format!("failed to patch Secret {}/{}", object.namespace, object.name)),
         _ => e.context("error patching resource"),
     })?;
-    mask(&mut patched);
     let action = format!("patched resource {}/{} '{}'", object.group, object.kind, object.name);
     audit::app(&state, &caller, &app, audit::RESOURCE_UPDATED, &action).await;
-    Ok(ApplicationResourceResponse { manifest: patched.to_string() })
+    Ok(ApplicationResourceResponse { manifest: shown(&state, patched).await? })
 }
 
 pub async fn delete_resource(
@@ -179,13 +239,20 @@ pub async fn delete_resource(
 }
 
 pub async fn resource_links(state: Arc<State>, _: Caller, q: ApplicationResourceRequest) -> Result<LinksResponse, ApiError> {
-    node(&state, &q).await?;
-    Ok(LinksResponse::default())
+    let (app, node) = node(&state, &q).await?;
+    let (_, project) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+    let settings = state.settings.get().await?;
+    if settings.value("resource.links").is_empty() {
+        return Ok(LinksResponse::default());
+    }
+    let object = state.live.get(&app, &live_ref(&node, &q.version)).await.map_err(|e| e.context("error getting resource"))?;
+    let object = concealed(&state, object).await?;
+    links::of(&settings, "resource.links", links::known(Some(&app), Some(&project), Some(object))).await
 }
 
 /// Events of the Application itself, or of one resource in its tree.
 pub async fn events(state: Arc<State>, _: Caller, q: ApplicationResourceEventsQuery) -> Result<EventList, ApiError> {
-    let (app, _) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+    let (app, project) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
     let (name, uid) = (q.resource_name.as_deref().unwrap_or_default(), q.resource_uid.as_deref().unwrap_or_default());
     let selector = |namespace: &str, name: &str, uid: &str| {
         format!("involvedObject.name={name},involvedObject.namespace={namespace},involvedObject.uid={uid}")
@@ -195,7 +262,7 @@ pub async fn events(state: Arc<State>, _: Caller, q: ApplicationResourceEventsQu
         return Ok(state.store.events(&m.namespace, &selector(&m.namespace, &m.name, &m.uid)).await?);
     }
     let namespace = q.resource_namespace.as_deref().unwrap_or_default();
-    let tree = tree_of(&state, &app).await.map_err(|e| e.context("error getting app resources"))?;
+    let tree = tree_of(&state, &app, &project).await.map_err(|e| e.context("error getting app resources"))?;
     let part = tree.nodes.iter().chain(&tree.orphaned_nodes).any(|n| {
         let r = &n.resource_ref;
         r.uid == uid && r.name == name && r.namespace == namespace
@@ -204,22 +271,4 @@ pub async fn events(state: Arc<State>, _: Caller, q: ApplicationResourceEventsQu
         return Err(ApiError::invalid(format!("{name} not found as part of application {}", q.name)));
     }
     state.live.events(&app, namespace, &selector(namespace, name, uid)).await.map_err(|e| e.context("error listing resource events"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn secrets_show_no_values() {
-        let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "c2VjcmV0"}, "stringData": {"b": "secret"},
-            "metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{secret}", "x": "y"}}});
-        mask(&mut secret);
-        assert!(!secret.to_string().to_lowercase().contains("c2vjcmv0") && !secret.to_string().contains("{secret}"));
-        assert_eq!(secret["metadata"]["annotations"]["x"], "y");
-        let mut map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}});
-        mask(&mut map);
-        assert_eq!(map["data"]["a"], "b");
-    }
 }

@@ -25,9 +25,13 @@ pub async fn pod_logs(
     if let Some(pod) = q.pod_name.take().filter(|p| !p.is_empty()) {
         (q.kind, q.resource_name) = (Some("Pod".into()), Some(pod));
     }
-    let (app, _) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
-    let tree = tree_of(&state, &app).await.map_err(|e| e.context("error getting app resource tree"))?;
+    let (app, project) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+    let tree = tree_of(&state, &app, &project).await.map_err(|e| e.context("error getting app resource tree"))?;
     let pods = pods(&tree, &q);
+    if pods.is_empty() {
+        // As of an Application that may no longer see them: the stream ends, and says nothing.
+        return Ok(futures::stream::empty().boxed());
+    }
     let settings = state.settings.get().await?;
     let limit = settings.value("server.maxPodLogsToRender").parse().unwrap_or(MAX_PODS);
     if pods.len() > limit {

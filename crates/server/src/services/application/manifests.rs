@@ -1,13 +1,16 @@
 //! GetManifests: what Git says, rendered, without values of Secrets.
 
-use super::{find, live::mask, render::Asker, validate};
+use super::{find, live::shown, render::Asker, validate};
 use crate::{ApiError, auth::Caller, server::State};
+use serde_json::Value;
 use std::sync::Arc;
 use tiphys_api::{
+    Application,
     rpc::{application::ApplicationManifestQuery, repository::ManifestResponse},
     source::ApplicationSource,
 };
-use tiphys_engine::spec;
+use tiphys_apimachinery::Object;
+use tiphys_engine::{spec, track, types::Tracking};
 
 pub async fn get(state: Arc<State>, _: Caller, q: ApplicationManifestQuery) -> Result<ManifestResponse, ApiError> {
     if q.name.is_empty() {
@@ -30,6 +33,7 @@ pub async fn get(state: Arc<State>, _: Caller, q: ApplicationManifestQuery) -> R
     // Permissions come first: a source that is not permitted is not even contacted.
     sources.iter().try_for_each(|source| validate::permitted(&project, &source.repo_url))?;
     let failed = |e: ApiError| e.context("error generating manifests");
+    let tracking = tiphys_cluster::Settings::of_config(state.settings.get().await?.config.clone()).tracking(&state.instance(&app));
     let asker = Asker::new(&state, &app, &sources).await.map_err(failed)?;
     for source in sources.into_iter().filter(|s| !s.path.is_empty() || !s.chart.is_empty()) {
         let request = asker.request(source, q.no_cache.unwrap_or(false)).await.map_err(failed)?;
@@ -39,10 +43,20 @@ pub async fn get(state: Arc<State>, _: Caller, q: ApplicationManifestQuery) -> R
         }
         response.revision = rendered.revision;
         response.source_type = rendered.source_type;
-        response.manifests.extend(rendered.objects.into_iter().map(|mut object| {
-            mask(&mut object);
-            object.to_string()
-        }));
+        for object in rendered.objects {
+            response.manifests.push(shown(&state, tracked(object, &tracking, &app)).await?);
+        }
     }
     Ok(response)
+}
+
+/// With the mark that it would have in the cluster: without it, whoever compares sees a difference in every object.
+fn tracked(object: Value, tracking: &Tracking, app: &Application) -> Value {
+    match Object::from_value(object.clone()) {
+        Ok(mut object) => {
+            track::set(&mut object, tracking, &app.spec.destination.namespace);
+            object.into_value()
+        }
+        Err(_) => object,
+    }
 }

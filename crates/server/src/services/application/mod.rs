@@ -9,7 +9,7 @@ pub mod manifests;
 pub mod read;
 mod render;
 pub mod sync;
-mod validate;
+pub mod validate;
 pub mod watch;
 pub mod write;
 

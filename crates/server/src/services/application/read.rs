@@ -1,7 +1,13 @@
 //! List, Get, sync windows, links and revisions.
 
 use super::{find, validate, with_health};
-use crate::{ApiError, Code, auth::Caller, index::version, server::State, services::repository::repository};
+use crate::{
+    ApiError, Code,
+    auth::Caller,
+    index::version,
+    server::State,
+    services::{links, repository::repository},
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -120,7 +126,6 @@ pub(super) async fn refresh(state: &State, app: &Application, kind: &str) -> Res
 pub async fn windows(state: Arc<State>, _: Caller, q: ApplicationSyncWindowsQuery) -> Result<ApplicationSyncWindowsResponse, ApiError> {
     let (app, project) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
     let (windows, now) = (Windows::of(&project.spec.sync_windows, &app), Timestamp::now());
-    let problem = |e: String| ApiError::invalid(format!("invalid sync windows: {e}"));
     let shown = |list: &[&SyncWindow]| -> Vec<ApplicationSyncWindow> {
         let window = |w: &&SyncWindow| ApplicationSyncWindow {
             kind: w.kind.clone(),
@@ -130,14 +135,16 @@ pub async fn windows(state: Arc<State>, _: Caller, q: ApplicationSyncWindowsQuer
         };
         list.iter().map(window).collect()
     };
-    let can_sync = windows.can_sync(true, None, now).map_err(problem)?;
-    let active = windows.active(now).map_err(problem)?;
+    // A window that cannot be read permits nothing, and hides neither the others nor the Application.
+    let can_sync = windows.can_sync(true, None, now).unwrap_or(false);
+    let active = windows.readable(now);
     Ok(ApplicationSyncWindowsResponse { active_windows: shown(&active), assigned_windows: shown(&windows.0), can_sync })
 }
 
 pub async fn links(state: Arc<State>, _: Caller, q: ListAppLinksRequest) -> Result<LinksResponse, ApiError> {
-    find(&state, q.namespace.as_deref(), &q.name, q.project.as_deref()).await?;
-    Ok(LinksResponse::default())
+    let (app, project) = find(&state, q.namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+    let known = links::known(Some(&app), Some(&project), None);
+    links::of(state.settings.get().await?.as_ref(), "application.links", known).await
 }
 
 pub async fn revision_metadata(state: Arc<State>, _: Caller, q: RevisionMetadataQuery) -> Result<RevisionMetadata, ApiError> {

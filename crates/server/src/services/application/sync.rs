@@ -26,8 +26,12 @@ pub async fn sync(state: Arc<State>, caller: Caller, q: ApplicationSyncRequest) 
     if app.metadata.deletion_timestamp.is_some() {
         return Err(ApiError::precondition("application is deleting"));
     }
-    let revisions = resolve(&state, &app, &project, &q).await?;
     let policy = app.spec.sync_policy.clone().unwrap_or_default();
+    let options = q.sync_options.as_ref().map_or(&policy.sync_options, |o| &o.items);
+    if options.iter().any(|o| o == "Replace=true") && !state.settings.get().await?.replace_allowed {
+        return Err(ApiError::precondition("sync with replace was disabled on the API Server level via the server configuration"));
+    }
+    let revisions = resolve(&state, &app, &project, &q).await?;
     let partial = if q.resources.is_empty() { "" } else { "partial " };
     let action = match () {
         () if !q.manifests.is_empty() => format!("initiated {partial}sync locally"),
@@ -57,8 +61,11 @@ pub async fn sync(state: Arc<State>, caller: Caller, q: ApplicationSyncRequest) 
     Ok(with_health(&state, started).await)
 }
 
-/// Whether the project's windows let a user sync now.
+/// Whether the project lets a user sync now: its windows, and what it demands of sources.
 fn may_sync_now(app: &Application, project: &AppProject) -> Result<(), ApiError> {
+    if let Some(why) = spec::unverifiable(project) {
+        return Err(ApiError::precondition(why));
+    }
     let denied = |why: String| ApiError::new(Code::PermissionDenied, format!("cannot sync: {why}"));
     match Windows::of(&project.spec.sync_windows, app).can_sync(true, None, Timestamp::now()) {
         Ok(true) => Ok(()),
@@ -78,12 +85,10 @@ async fn start(state: &State, app: &Application, operation: &Operation) -> Resul
             return Err(context(ApiError::precondition("another operation is already in progress")));
         }
         // The former result goes, so that nobody takes it for the new one's.
-        let patch = json!({
-            "metadata": {"resourceVersion": current.metadata.resource_version},
-            "operation": operation,
-            "status": {"operationState": null}
-        });
-        match state.store.patch_app(namespace, name, &patch).await {
+        let former = current.status.operation_state.as_ref();
+        let from = former.map_or_else(|| json!({}), |state| json!({"status": {"operationState": state}}));
+        let to = former.map_or_else(|| json!({"operation": operation}), |_| json!({"operation": operation, "status": {}}));
+        match state.store.change_app(&current, &from, &to).await {
             Ok(started) => {
                 state.index.wrote(&started);
                 return Ok(started);

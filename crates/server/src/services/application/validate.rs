@@ -1,9 +1,9 @@
 //! Whether an Application may be stored: its fields, its project's permissions, its repository. Normalises it too.
 
 use super::render::Asker;
-use crate::{ApiError, server::State, services::repository::repository};
+use crate::{ApiError, Code, server::State, services::repository::repository};
 use std::collections::BTreeSet;
-use tiphys_api::{AppProject, Application, application::ApplicationSpec, repository::Repository, source::ApplicationSource};
+use tiphys_api::{AppProject, Application, repository::Repository, source::ApplicationSource};
 use tiphys_engine::{
     spec::{self, Destination},
     types::Condition,
@@ -36,7 +36,7 @@ pub async fn validate_and_normalize(state: &State, app: &mut Application, projec
     if deep {
         refuse(unreadable(state, app).await?)?;
     }
-    normalize(&mut app.spec);
+    spec::normalize(&mut app.spec);
     Ok(())
 }
 
@@ -72,56 +72,21 @@ pub(super) fn of(source: &ApplicationSource, repository: Repository) -> Reposito
 
 async fn render(state: &State, asker: &Asker<'_>, source: &ApplicationSource) -> Result<(), ApiError> {
     let request = asker.request(source.clone(), false).await?;
-    let rendered = state.sources.render(request).await?;
+    let rendered = match state.sources.render(request).await {
+        // A glob of values files that matches nothing yet: the comparison says so, until some are there.
+        Err(e) if e.code == Code::NotFound => return Ok(()),
+        other => other?,
+    };
     if rendered.errors.is_empty() { Ok(()) } else { Err(ApiError::plain(rendered.errors.join("; "))) }
 }
 
-/// Refuses a source that the project does not permit.
+/// Refuses a source that the project does not permit, and every source of a project whose demands cannot be met.
 pub fn permitted(project: &AppProject, url: &str) -> Result<(), ApiError> {
+    if let Some(why) = spec::unverifiable(project) {
+        return Err(ApiError::precondition(why));
+    }
     if spec::source_permitted(project, url) {
         return Ok(());
     }
-    Err(ApiError::new(
-        crate::Code::PermissionDenied,
-        format!("application repo {url} is not permitted in project '{}'", project.metadata.name),
-    ))
-}
-
-/// The default project is named, and what says nothing is left out.
-fn normalize(spec: &mut ApplicationSpec) {
-    if spec.project.is_empty() {
-        "default".clone_into(&mut spec.project);
-    }
-    if spec.sync_policy.as_ref().is_some_and(|p| *p == tiphys_api::application::SyncPolicy::default()) {
-        spec.sync_policy = None;
-    }
-    for source in spec.sources.iter_mut().chain(spec.source.as_mut()) {
-        drop_default(&mut source.kustomize);
-        drop_default(&mut source.helm);
-        drop_default(&mut source.directory);
-    }
-}
-
-fn drop_default<T: Default + PartialEq>(field: &mut Option<T>) {
-    if field.as_ref().is_some_and(|value| *value == T::default()) {
-        *field = None;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn the_normal_form_leaves_out_what_says_nothing() {
-        let mut spec: ApplicationSpec = serde_json::from_value(json!({
-            "destination": {}, "syncPolicy": {}, "source": {"repoURL": "r", "helm": {}, "kustomize": {}, "directory": {"recurse": true}}
-        }))
-        .expect("a specification");
-        normalize(&mut spec);
-        let source = spec.source.expect("a source");
-        assert_eq!((spec.project.as_str(), spec.sync_policy), ("default", None));
-        assert!(source.helm.is_none() && source.kustomize.is_none() && source.directory.is_some());
-    }
+    Err(ApiError::new(Code::PermissionDenied, spec::not_permitted(project, url)))
 }

@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_api::{
     Application,
+    access::restore_password,
     application::ApplicationSpec,
     rpc::application::{ApplicationCreateRequest, ApplicationPatchRequest, ApplicationUpdateRequest, ApplicationUpdateSpecRequest},
 };
 use tiphys_apimachinery::patch;
+use tiphys_engine::spec;
 
 const TRIES: usize = 10;
 
@@ -26,6 +28,8 @@ pub async fn create(state: Arc<State>, caller: Caller, q: ApplicationCreateReque
     validate_and_normalize(&state, &mut app, &project, q.validate.unwrap_or(true)).await.map_err(context)?;
     // An operation has rules of its own: it is started by Sync only.
     app.operation = None;
+    // And a status is the controller's: a history brought along would be something to roll back to.
+    app.status = Default::default();
     match state.store.create_app(&app).await {
         Ok(created) => {
             state.index.wrote(&created);
@@ -65,9 +69,9 @@ async fn replace(
     merge: bool,
 ) -> Result<Application, ApiError> {
     for _ in 0..TRIES {
-        let patch = changes(&current, new, merge)?;
+        let (from, to) = changes(&current, new, merge);
         let m = &current.metadata;
-        match state.store.patch_app(&m.namespace, &m.name, &patch).await {
+        match state.store.change_app(&current, &from, &to).await {
             Ok(updated) => {
                 state.index.wrote(&updated);
                 audit::app(state, caller, &updated, audit::RESOURCE_UPDATED, "updated application spec").await;
@@ -83,8 +87,8 @@ async fn replace(
     Err(ApiError::internal("Failed to update application. Too many conflicts"))
 }
 
-/// A merge patch from one to the other, valid for the version that was read only.
-fn changes(current: &Application, new: &Application, merge: bool) -> Result<Value, ApiError> {
+/// What is the user's, as it is and as it shall be.
+fn changes(current: &Application, new: &Application, merge: bool) -> (Value, Value) {
     let part = |app: &Application| json!({"spec": app.spec, "metadata": {"labels": app.metadata.labels, "annotations": app.metadata.annotations, "finalizers": app.metadata.finalizers}});
     let mut wanted = new.clone();
     if merge {
@@ -93,10 +97,7 @@ fn changes(current: &Application, new: &Application, merge: bool) -> Result<Valu
         wanted.labels = with(&old.labels, std::mem::take(&mut wanted.labels));
         wanted.annotations = with(&old.annotations, std::mem::take(&mut wanted.annotations));
     }
-    let mut patch = patch::json_merge::create_two_way(&part(current), &part(&wanted)).map_err(|e| ApiError::internal(e.to_string()))?;
-    patch::json_merge::apply_in_place(&mut patch, &json!({"metadata": {"resourceVersion": current.metadata.resource_version}}))
-        .map_err(|e| ApiError::internal(e.to_string()))?;
-    Ok(patch)
+    (part(current), part(&wanted))
 }
 
 /// What Update, UpdateSpec and Patch do alike.
@@ -108,9 +109,18 @@ async fn validate_and_update(
     project: Option<&str>,
 ) -> Result<Application, ApiError> {
     let (current, old_project) = find(state, Some(&new.metadata.namespace), &new.metadata.name, project).await?;
+    restore_passwords(&mut new.spec, &current.spec);
     let project = if current.spec.project == new.spec.project { old_project } else { project_of(state, &new).await? };
     validate_and_normalize(state, &mut new, &project, deep).await.map_err(|e| e.context("error validating and normalizing app"))?;
     replace(state, caller, current, &new, false).await.map_err(|e| e.context("error updating application"))
+}
+
+/// A client that sends back what it was shown means the addresses as they are.
+fn restore_passwords(new: &mut ApplicationSpec, current: &ApplicationSpec) {
+    let known: Vec<&str> = spec::sources(current).into_iter().map(|s| s.repo_url.as_str()).collect();
+    for source in new.source.iter_mut().chain(&mut new.sources) {
+        restore_password(&mut source.repo_url, known.iter().copied());
+    }
 }
 
 pub async fn update(state: Arc<State>, caller: Caller, q: ApplicationUpdateRequest) -> Result<Application, ApiError> {
@@ -149,6 +159,7 @@ pub async fn patch(state: Arc<State>, caller: Caller, q: ApplicationPatchRequest
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tiphys_apimachinery::patch::difference::{self, Difference};
 
     fn app(v: Value) -> Application {
         serde_json::from_value(v).expect("an Application")
@@ -160,11 +171,20 @@ mod tests {
             "spec": {"project": "p", "destination": {"server": "s"}, "source": {"repoURL": "r", "path": "a", "targetRevision": "v1"}}}));
         let new = app(json!({"metadata": {"name": "a", "labels": {"x": "3"}},
             "spec": {"project": "p", "destination": {"server": "s"}, "source": {"repoURL": "r", "path": "b"}}}));
-        let replaced = changes(&current, &new, false).expect("a patch");
-        assert_eq!(
-            replaced,
-            json!({"metadata": {"labels": {"x": "3", "y": null}, "resourceVersion": "7"}, "spec": {"source": {"path": "b", "targetRevision": null}}})
-        );
-        assert_eq!(changes(&current, &new, true).expect("a patch")["metadata"]["labels"], json!({"x": "3"}));
+        let between = |new: &Application, merge| {
+            let (from, to) = changes(&current, new, merge);
+            difference::between(&from, &to, || Ok(serde_json::to_value(&current).expect("JSON"))).expect("two maps")
+        };
+        let changed = json!({"path": "b", "targetRevision": null});
+        let replaced = json!({"metadata": {"labels": {"x": "3", "y": null}}, "spec": {"source": changed}});
+        assert_eq!(between(&new, false), Difference::Merge(replaced));
+        let merged = json!({"metadata": {"labels": {"x": "3"}}, "spec": {"source": changed}});
+        assert_eq!(between(&new, true), Difference::Merge(merged));
+        // In a merge patch this null would not arrive.
+        let mut with_null = current.clone();
+        with_null.spec.source.get_or_insert_default().helm =
+            Some(serde_json::from_value(json!({"valuesObject": {"x": null}})).expect("helm"));
+        let helm = json!({"op": "add", "path": "/spec/source/helm", "value": {"valuesObject": {"x": null}}});
+        assert_eq!(between(&with_null, false), Difference::Operations(vec![helm]));
     }
 }

@@ -11,13 +11,14 @@ use crate::{
     auth::Caller,
     ports::{ClusterFacts, RenderRequest},
     server::State,
+    services::application::validate::permitted,
 };
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use std::{collections::BTreeMap, sync::Arc};
-use tiphys_api::access::normalize_url;
 use tiphys_api::{
     Application,
+    access::{restore_password, same_repository},
     cluster::ConnectionState,
     repository::{Repository, RepositoryList},
     rpc::repository::{
@@ -88,8 +89,7 @@ pub async fn list(state: Arc<State>, _: Caller, q: RepoQuery) -> Result<Reposito
 
 /// The stored one that a query means.
 async fn find(state: &State, q: &RepoQuery) -> Result<(crate::ports::SecretRecord, Repository), ApiError> {
-    let wanted = normalize_url(&q.repo);
-    let mut same: Vec<_> = secrets::records(state).await?.into_iter().filter(|(_, r)| normalize_url(&r.repo) == wanted).collect();
+    let mut same: Vec<_> = secrets::records(state).await?.into_iter().filter(|(_, r)| same_repository(&r.repo, &q.repo)).collect();
     if same.is_empty() {
         return Err(ApiError::denied());
     }
@@ -127,9 +127,10 @@ pub async fn create(state: Arc<State>, _: Caller, q: RepoCreateRequest) -> Resul
         state.sources.test(&secrets::with_inherited(&state, repository.clone()).await?).await?;
     }
     let name = secrets::secret_name(&repository.repo, &repository.project);
-    let existing = secrets::records(&state).await?.into_iter().find(|(secret, r)| {
-        secret.name == name || (normalize_url(&r.repo) == normalize_url(&repository.repo) && r.project == repository.project)
-    });
+    let existing = secrets::records(&state)
+        .await?
+        .into_iter()
+        .find(|(secret, r)| secret.name == name || (same_repository(&r.repo, &repository.repo) && r.project == repository.project));
     if let Some((_, existing)) = &existing {
         let typed = |r: &Repository| Repository { type_: sanitized(r.clone()).type_, ..r.clone() };
         if typed(existing) == typed(&repository) {
@@ -145,9 +146,11 @@ pub async fn create(state: Arc<State>, _: Caller, q: RepoCreateRequest) -> Resul
 }
 
 pub async fn update(state: Arc<State>, _: Caller, q: RepoUpdateRequest) -> Result<Repository, ApiError> {
-    let repository = checked(q.repo)?;
+    let mut repository = checked(q.repo)?;
     let query = RepoQuery { repo: repository.repo.clone(), app_project: repository.project.clone(), ..Default::default() };
-    let (secret, _) = find(&state, &query).await?;
+    let (secret, stored) = find(&state, &query).await?;
+    restore_password(&mut repository.repo, [stored.repo.as_str()]);
+    restore_password(&mut repository.proxy, [stored.proxy.as_str()]);
     state.connections.forget();
     state.store.put_secret(&secrets::secret_of(&repository, Some(secret))).await?;
     Ok(brief(&repository))
@@ -190,6 +193,10 @@ pub async fn refs(state: Arc<State>, _: Caller, q: RepoQuery) -> Result<Refs, Ap
 /// Which kind of source it is, and what there is to set in it.
 pub async fn app_details(state: Arc<State>, _: Caller, q: RepoAppDetailsQuery) -> Result<RepoAppDetailsResponse, ApiError> {
     let source = q.source.ok_or_else(|| ApiError::invalid("missing payload in request"))?;
+    if !q.app_project.is_empty() {
+        let project = state.store.effective_project(state.store.get_project(&q.app_project).await?);
+        permitted(&project, &source.repo_url)?;
+    }
     let main = repository(&state, &source.repo_url, &q.app_project).await?;
     let (revision, _) = state.sources.resolve(&main, &source, &source.target_revision).await?;
     let mut refs = BTreeMap::new();

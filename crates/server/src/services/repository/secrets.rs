@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use tiphys_api::{
-    access::{best_template, normalize_url},
+    access::{best_template, same_repository},
     constants::{MANAGED_BY, MANAGED_BY_VALUE, SECRET_TYPE_LABEL},
     repository::{RepoCreds, Repository},
 };
@@ -117,9 +117,8 @@ pub async fn records(state: &State) -> Result<Vec<(SecretRecord, Repository)>, A
 
 /// The repository with this URL as the project may use it, with credentials; one without a Secret is public.
 pub async fn repository(state: &State, url: &str, project: &str) -> Result<Repository, ApiError> {
-    let wanted = normalize_url(url);
     let stored = stored(state).await?;
-    let same = |r: &&Repository| normalize_url(&r.repo) == wanted;
+    let same = |r: &&Repository| same_repository(&r.repo, url);
     let own = stored.iter().filter(same).find(|r| r.project == project);
     let shared = || stored.iter().filter(same).find(|r| r.project.is_empty());
     let mut found = own.or_else(shared).cloned().unwrap_or_default();
@@ -127,7 +126,7 @@ pub async fn repository(state: &State, url: &str, project: &str) -> Result<Repos
     with_inherited(state, found).await
 }
 
-/// Adds the credentials of the longest URL prefix, to a repository that has none.
+/// Adds the credentials of the template with the longest path, to a repository that has none.
 pub async fn with_inherited(state: &State, mut repository: Repository) -> Result<Repository, ApiError> {
     if !repository.has_credentials() {
         let secrets = state.store.secrets_of_type(CREDENTIALS).await?;

@@ -5,9 +5,10 @@ use crate::{
     client::Failure,
     commands::apply::{Told, finish},
     output::{self, log},
+    private,
 };
 use serde_json::{Map, Value, json};
-use std::{fs::OpenOptions, io::Write as _, os::unix::fs::OpenOptionsExt as _};
+use std::path::Path;
 use tiphys_apimachinery::Object;
 use tiphys_cluster::apply;
 use tiphys_gocompat::yaml;
@@ -33,8 +34,7 @@ impl Export {
             output::print(&text);
             return Ok(());
         }
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&self.out);
-        file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|e| Failure::file(&self.out, &e))
+        private::write(Path::new(&self.out), text.as_bytes()).map_err(|e| Failure::file(&self.out, &e))
     }
 
     async fn documents(&self, text: &mut String) -> Result<(), Told> {

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tiphys_api::constants;
 use tiphys_apimachinery::Object;
 use tiphys_cluster::{Error, request::Call};
+use tiphys_engine::permit;
 use tiphys_gocompat::patterns;
 
 const CONFIG_MAPS: [&str; 4] = ["argocd-cm", "argocd-rbac-cm", "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"];
@@ -126,7 +127,7 @@ impl<'a> Backup<'a> {
 
     /// Whether objects of this kind may be in a namespace.
     fn takes(&self, part: Part, namespace: &str) -> bool {
-        namespace == self.namespace || patterns::any(self.others(part), namespace)
+        namespace == self.namespace || permit::listed(self.others(part), |pattern| patterns::fits(pattern, namespace))
     }
 
     /// What is in the cluster, in the order of namespaces and names. `None`: the cluster does not have this kind, or does not show it.

@@ -44,13 +44,13 @@ impl Login {
         while let Some(arg) = args.next() {
             let (name, value) = match arg.split_once('=') {
                 Some((name, value)) => (name, value.to_owned()),
-                None => (*arg, args.next().ok_or_else(|| format!("argocd-k8s-auth aws: {arg} has no value"))?.to_string()),
+                None => (*arg, args.next().ok_or_else(|| "argocd-k8s-auth aws: the last argument has no value".to_owned())?.to_string()),
             };
             match name {
                 "--cluster-name" => login.cluster_name = value,
                 "--role-arn" => login.role_arn = value,
                 "--profile" => login.profile = value,
-                other => return Err(format!("argocd-k8s-auth aws: there is no flag {other}")),
+                _ => return Err("argocd-k8s-auth aws: the flags are --cluster-name, --role-arn and --profile".to_owned()),
             }
         }
         Ok(login)

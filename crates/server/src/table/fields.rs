@@ -1,12 +1,23 @@
 //! The `fields` parameter of REST: which parts of a reply a client wants, or with a leading `-` which it does not.
 
+use super::query;
+use crate::error::ApiError;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// A selection; paths go through lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fields {
     exclude: bool,
-    paths: Vec<Vec<String>>,
+    root: Node,
+}
+
+/// What is selected below one key. As deep as [`query::MAX_DEPTH`] allows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Node {
+    /// A path ends here.
+    whole: bool,
+    below: BTreeMap<String, Node>,
 }
 
 /// What a stream wraps each message in, and a path for a stream therefore starts with.
@@ -14,28 +25,29 @@ const RESULT: &str = "result";
 
 impl Fields {
     /// From the parameter's text; nothing when it is empty.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Result<Option<Self>, ApiError> {
         let (text, exclude) = text.strip_prefix('-').map_or((text, false), |rest| (rest, true));
-        let path = |field: &str| {
-            let mut words: Vec<String> = field.split('.').map(str::to_owned).collect();
-            if words.len() > 1 && words[0] == RESULT {
-                words.remove(0);
+        let mut root = Node::default();
+        for path in text.split(',').filter(|f| !f.is_empty()) {
+            let words = query::parts(path, "a path in fields")?;
+            let words = if words.len() > 1 && words[0] == RESULT { &words[1..] } else { &words[..] };
+            let mut node = &mut root;
+            for word in words {
+                node = node.below.entry((*word).to_owned()).or_default();
             }
-            words
-        };
-        let paths: Vec<_> = text.split(',').filter(|f| !f.is_empty()).map(path).collect();
-        (!paths.is_empty()).then_some(Self { exclude, paths })
+            node.whole = true;
+        }
+        Ok((!root.below.is_empty()).then_some(Self { exclude, root }))
     }
 
     /// The message with what is wanted of it.
     pub fn apply(&self, message: &[u8]) -> Vec<u8> {
         let Ok(mut value) = serde_json::from_slice::<Value>(message) else { return message.to_vec() };
         let list_metadata = value.get("items").and(value.get("metadata")).cloned();
-        let paths: Vec<&[String]> = self.paths.iter().map(Vec::as_slice).collect();
         if self.exclude {
-            remove(&mut value, &paths);
+            remove(&mut value, &self.root);
         } else {
-            keep(&mut value, &paths);
+            keep(&mut value, &self.root);
         }
         // A list's version is needed to watch from it.
         if let (Some(metadata), Value::Object(map)) = (list_metadata, &mut value) {
@@ -45,23 +57,16 @@ impl Fields {
     }
 }
 
-fn below<'a>(paths: &[&'a [String]], key: &str) -> Vec<&'a [String]> {
-    paths.iter().filter_map(|p| p.split_first()).filter(|(first, _)| *first == key).map(|(_, rest)| rest).collect()
-}
-
-fn keep(value: &mut Value, paths: &[&[String]]) {
-    if paths.iter().any(|p| p.is_empty()) {
+fn keep(value: &mut Value, node: &Node) {
+    if node.whole {
         return;
     }
     match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| keep(item, paths)),
+        Value::Array(items) => items.iter_mut().for_each(|item| keep(item, node)),
         Value::Object(map) => {
             let kept = std::mem::take(map).into_iter().filter_map(|(key, mut inner)| {
-                let deeper = below(paths, &key);
-                (!deeper.is_empty()).then(|| {
-                    keep(&mut inner, &deeper);
-                    (key, inner)
-                })
+                keep(&mut inner, node.below.get(&key)?);
+                Some((key, inner))
             });
             *map = kept.collect::<Map<_, _>>();
         }
@@ -69,13 +74,15 @@ fn keep(value: &mut Value, paths: &[&[String]]) {
     }
 }
 
-fn remove(value: &mut Value, paths: &[&[String]]) {
+fn remove(value: &mut Value, node: &Node) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| remove(item, paths)),
+        Value::Array(items) => items.iter_mut().for_each(|item| remove(item, node)),
         Value::Object(map) => {
-            map.retain(|key, _| !below(paths, key).iter().any(|p| p.is_empty()));
+            map.retain(|key, _| !node.below.get(key).is_some_and(|below| below.whole));
             for (key, inner) in map.iter_mut() {
-                remove(inner, &below(paths, key));
+                if let Some(below) = node.below.get(key) {
+                    remove(inner, below);
+                }
             }
         }
         _ => {}
@@ -89,6 +96,7 @@ mod tests {
 
     #[test]
     fn parts_of_a_reply() {
+        let parse = |text: &str| Fields::parse(text).expect("it is read").expect("a selection");
         let list = json!({"metadata": {"resourceVersion": "5"}, "items": [
             {"metadata": {"name": "a", "labels": {"x": "y"}}, "spec": {"project": "p", "source": {"path": "q"}}}
         ]});
@@ -97,12 +105,12 @@ mod tests {
             ("items.spec,items.spec.project", json!([{"spec": {"project": "p", "source": {"path": "q"}}}])),
             ("-items.metadata,items.spec.source", json!([{"spec": {"project": "p"}}])),
         ] {
-            let got = Fields::parse(fields).expect("a selection").apply(list.to_string().as_bytes());
+            let got = parse(fields).apply(list.to_string().as_bytes());
             let got: Value = serde_json::from_slice(&got).expect("JSON");
             assert_eq!(got, json!({"metadata": {"resourceVersion": "5"}, "items": items}), "{fields}");
         }
-        assert_eq!(Fields::parse(""), None);
-        let event = Fields::parse("result.type").expect("a selection").apply(br#"{"type": "ADDED", "application": {}}"#);
+        assert_eq!(Fields::parse(""), Ok(None));
+        let event = parse("result.type").apply(br#"{"type": "ADDED", "application": {}}"#);
         assert_eq!(event, br#"{"type":"ADDED"}"#);
     }
 }

@@ -1,0 +1,96 @@
+//! Files and folders that nobody else may read: what holds passwords, tokens, keys or a cluster's objects.
+//!
+//! Main functions: [`folder`] and [`write`]. Neither trusts what is already at a path: another user may have put it there.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
+    path::Path,
+};
+
+/// Makes a folder with its parents, for its owner only. One that is there must belong to us, and not everybody may write to it.
+pub fn folder(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    let found = fs::metadata(path)?;
+    // A new file shows who we are.
+    let probe = tempfile::Builder::new().prefix(".tiphys-").tempfile_in(path)?;
+    if found.uid() != probe.as_file().metadata()?.uid() {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
+    }
+    if found.mode() & 0o002 != 0 {
+        let mode = found.mode() & 0o777;
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("everybody may write to it (mode {mode:04o}); run chmod 700 on it"),
+        ));
+    }
+    Ok(())
+}
+
+/// As [`folder`], and nobody else may look into it, even if it is there already: what is made in it follows other rules.
+pub fn closed_folder(path: &Path) -> io::Result<()> {
+    folder(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+}
+
+/// Writes a file for its owner only, all of it or nothing. A file that is there is replaced, with its mode; what a link points to is left
+/// alone. A pipe or a device is written to.
+pub fn write(path: &Path, text: &[u8]) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return fs::write(path, text);
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Made with mode 0600, and never one that exists.
+    let mut file = tempfile::Builder::new().prefix(".tiphys-").tempfile_in(folder)?;
+    file.write_all(text)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).expect("it is there").mode() & 0o777
+    }
+
+    #[test]
+    fn what_is_there_does_not_stay_readable() {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| scratch.path().join(name);
+        fs::write(at("kubeconfig"), "old").expect("written");
+        fs::set_permissions(at("kubeconfig"), fs::Permissions::from_mode(0o644)).expect("ours");
+        // Somebody who opened it before does not read what comes now.
+        let mut before = fs::File::open(at("kubeconfig")).expect("open");
+        write(&at("kubeconfig"), b"secret").expect("written");
+        assert_eq!((mode(&at("kubeconfig")), fs::read_to_string(at("kubeconfig")).expect("read").as_str()), (0o600, "secret"));
+        let mut text = String::new();
+        io::Read::read_to_string(&mut before, &mut text).expect("read");
+        assert_eq!(text, "old");
+
+        fs::write(at("elsewhere"), "kept").expect("written");
+        std::os::unix::fs::symlink(at("elsewhere"), at("link")).expect("a link");
+        write(&at("link"), b"secret").expect("written");
+        assert_eq!(fs::read_to_string(at("elsewhere")).expect("read"), "kept");
+    }
+
+    #[test]
+    fn a_folder_that_everybody_may_write_to_is_refused() {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let at = scratch.path().join("a/b");
+        folder(&at).expect("made");
+        assert_eq!(mode(&at), 0o700);
+        for open in [0o777, 0o707, 0o702] {
+            fs::set_permissions(&at, fs::Permissions::from_mode(open)).expect("ours");
+            let refused = folder(&at).expect_err("everybody may write").to_string();
+            assert!(refused.contains("everybody may write to it"), "{refused}");
+        }
+        fs::set_permissions(&at, fs::Permissions::from_mode(0o755)).expect("ours");
+        folder(&at).expect("readable is not writable");
+        closed_folder(&at).expect("ours");
+        assert_eq!(mode(&at), 0o700);
+    }
+}

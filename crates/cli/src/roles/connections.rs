@@ -1,0 +1,38 @@
+//! From whom a server takes connections and logins, and how many. Main type: [`ConnectionArgs`].
+
+use clap::Args;
+use tiphys_listen::Limits;
+use tiphys_server::{Network, Options};
+
+#[derive(Args, Debug)]
+pub struct ConnectionArgs {
+    /// Most connections of clients at a time; a quarter of the file descriptors that the process may have is the most in any case
+    #[arg(long, value_name = "N", default_value_t = Limits::default().total, env = "TIPHYS_MAX_CONNECTIONS")]
+    max_connections: usize,
+    /// Most of them from one address; behind a proxy, all clients have its address
+    #[arg(long, value_name = "N", default_value_t = Limits::default().per_peer, env = "TIPHYS_MAX_CONNECTIONS_PER_PEER")]
+    max_connections_per_peer: usize,
+    /// Proxies whose X-Forwarded-For tells the address of a client, which counts for failed logins
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', env = "TIPHYS_TRUSTED_PROXIES")]
+    trusted_proxies: Vec<Network>,
+    /// Failed logins of an account from one address before further ones have to wait
+    #[arg(long, value_name = "N", default_value_t = 5, env = "ARGOCD_SESSION_FAILURE_MAX_FAIL_COUNT", hide = true)]
+    max_login_failures: u32,
+    /// How long failed logins count
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, env = "ARGOCD_SESSION_FAILURE_WINDOW_SECONDS", hide = true)]
+    login_failure_window: i64,
+}
+
+impl ConnectionArgs {
+    pub fn limits(&self) -> Limits {
+        Limits { total: self.max_connections, per_peer: self.max_connections_per_peer, ..Limits::default() }
+    }
+
+    /// Options of the API with what is said here.
+    pub fn options(&self) -> Options {
+        let mut options = Options { connections: self.limits(), trusted_proxies: self.trusted_proxies.clone(), ..Options::default() };
+        options.limits.per_account = self.max_login_failures;
+        options.limits.window_seconds = self.login_failure_window;
+        options
+    }
+}

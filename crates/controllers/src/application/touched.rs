@@ -1,0 +1,92 @@
+//! Whether what is compared now differs from what was synced last in the paths that the Application names by an annotation.
+//!
+//! Main function: [`since_last_sync`]. An answer that cannot be had is yes: a sync too many does less harm than one that never comes.
+
+use super::{
+    compare,
+    pass::Pass,
+    refresh::Refresh,
+    repo_server::{Questions, annotated_paths},
+    sources::{self, Wanted},
+};
+use crate::runtime::standing;
+use std::collections::{BTreeMap, BTreeSet};
+use tiphys_api::source::ApplicationSource;
+use tiphys_engine::generate_paths;
+
+/// The same question has the same answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    wanted: Wanted,
+    /// The revisions of the last sync.
+    from: Vec<String>,
+    /// Those that were compared.
+    to: Vec<String>,
+    annotation: String,
+}
+
+/// Whether the revisions that were compared have changes since the last sync where they matter.
+pub async fn since_last_sync(pass: &mut Pass<'_>) -> bool {
+    let Some(question) = Question::of(pass) else { return true };
+    if let Some((_, touched)) = pass.memo.touched.as_ref().filter(|(known, _)| *known == question) {
+        return *touched;
+    }
+    let touched = match Box::pin(question.answer(pass)).await {
+        Ok(touched) => touched,
+        Err(why) => {
+            tracing::warn!(error = why, "Cannot tell what changed since the last sync");
+            return true;
+        }
+    };
+    pass.memo.touched = Some((question, touched));
+    touched
+}
+
+impl Question {
+    /// `None`: it does not arise.
+    fn of(pass: &Pass<'_>) -> Option<Self> {
+        let annotation = Some(annotated_paths(pass)).filter(|paths| !paths.is_empty())?.to_owned();
+        let status = &pass.app.status;
+        let (wanted, from) = Wanted::resumed(status.operation_state.as_ref()?.sync_result.as_ref()?)?;
+        let to = sources::compared(&pass.app, &wanted);
+        let same_sources = Wanted::of(&pass.app).is_ok_and(|now| now == wanted) && to.len() == from.len();
+        same_sources.then_some(Self { wanted, from, to, annotation })
+    }
+
+    async fn answer(&self, pass: &Pass<'_>) -> Result<bool, String> {
+        if self.from == self.to {
+            return Ok(false);
+        }
+        let names = sources::ref_names(&self.wanted)?;
+        if let Some(server) = &pass.controller.repo_server {
+            let cluster = compare::cluster(pass).await?;
+            let questions = Questions::new(pass, &cluster, &self.wanted, &names, (&self.from, &self.to), &Refresh::default())?;
+            return standing(Box::pin(questions.any_changed(server, &self.to))).await;
+        }
+        for (i, source) in self.wanted.list.iter().enumerate().filter(|(_, source)| !is_only_referred_to(source)) {
+            for of in std::iter::once(i).chain(referred(source, &names)).filter(|of| self.from[*of] != self.to[*of]) {
+                let access = pass.controller.access(&self.wanted.list[of].repo_url, &pass.app.spec.project);
+                let paths = generate_paths::whole(&self.annotation, &source.path);
+                let is_meant = move |file: &str| generate_paths::touched(&paths, &[file.to_owned()]);
+                let changed = pass.controller.repos.any_changed(&access, &self.from[of], &self.to[of], is_meant);
+                if standing(Box::pin(changed)).await.map_err(|e| e.to_string())? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The sources whose files it reads.
+fn referred(source: &ApplicationSource, names: &BTreeMap<String, usize>) -> BTreeSet<usize> {
+    let Some(helm) = &source.helm else { return BTreeSet::new() };
+    let paths = helm.value_files.iter().chain(helm.file_parameters.iter().map(|p| &p.path));
+    let name = |path: &String| names.get(path.strip_prefix('$')?.split('/').next()?).copied();
+    paths.filter_map(name).collect()
+}
+
+/// It makes nothing itself: its changes count with the sources that read it.
+pub fn is_only_referred_to(source: &ApplicationSource) -> bool {
+    !source.ref_.is_empty() && source.path.is_empty() && source.chart.is_empty()
+}

@@ -1,0 +1,159 @@
+//! Deletion safety: whatever goes wrong, what an Application had goes with it, and nothing else does.
+//!
+//! Each case is an Application that was synced and is then deleted. What must wait says why, and goes on when its cause is gone; at the end
+//! what is the Application's is gone, and what is not is there with the uid that it had. The same with the controller killed before and after
+//! each of its writes.
+
+mod cases;
+
+use super::{
+    FEW, asked, cases, side_by_side, some,
+    stage::{Stage, conditions, stage},
+};
+use crate::wire::{Moment, Plan};
+use cases::{CASES, Case};
+use http::Method;
+use serde_json::{Value, json};
+use tiphys_testkit::{Rng, first_seed};
+
+/// The object; `None`: it is not there, or its kind is not.
+async fn find(stage: &Stage<'_>, target: &str) -> Option<Value> {
+    let path = stage.play.target(target).await?;
+    stage.play.ground.find(&path).await
+}
+
+async fn uids(stage: &Stage<'_>, targets: &[&'static str]) -> Vec<(&'static str, Value)> {
+    let mut uids = Vec::new();
+    for target in targets {
+        uids.extend(find(stage, target).await.map(|o| (*target, o["metadata"]["uid"].clone())));
+    }
+    uids
+}
+
+/// Plays a case; the answer is which writes of the controller belong to the deletion.
+async fn goes(stage: &mut Stage<'_>, case: &Case) -> Result<std::ops::Range<usize>, String> {
+    stage.play(case.begin).await;
+    let status = stage.first().await["status"].clone();
+    if status["operationState"]["phase"] != "Succeeded" && status["sync"]["status"] != "Synced" {
+        return Err(format!("it does not even begin: {status}"));
+    }
+    stage.play(case.happens).await;
+    let before = uids(stage, case.kept).await;
+    let began = stage.wire.writes().len();
+    let refused = case.refused.iter().map(|(what, code, text)| ((*what).to_owned(), *code, (*text).to_owned())).collect();
+    stage.wire.plan(|plan| plan.refusals = refused);
+    if case.restarted {
+        stage.wire.plan(|plan| plan.deaths.push((began, Moment::Before)));
+        stage.play("refresh").await;
+    }
+    stage.play("delete app\npass 100s").await;
+    if let Some(text) = case.waits {
+        waits(stage, case, text).await?;
+        stage.wire.plan(|plan| plan.refusals.clear());
+        stage.play(case.then).await;
+        stage.play("pass 3m").await;
+    }
+    let app = stage.first().await;
+    if !app.is_null() {
+        return Err(format!("it is still there: {} {}", app["metadata"]["finalizers"], app["status"]["conditions"]));
+    }
+    for target in case.gone {
+        if find(stage, target).await.is_some() {
+            return Err(format!("{target} is still there"));
+        }
+    }
+    for target in case.kept {
+        let Some(object) = find(stage, target).await else { return Err(format!("{target} is gone")) };
+        let other = before.iter().any(|(known, uid)| known == target && *uid != object["metadata"]["uid"]);
+        if other || !object["metadata"]["deletionTimestamp"].is_null() {
+            return Err(format!("{target} is not what it was: {}", object["metadata"]));
+        }
+    }
+    Ok(began..stage.wire.writes().len())
+}
+
+async fn waits(stage: &Stage<'_>, case: &Case, text: &str) -> Result<(), String> {
+    let app = stage.first().await;
+    let said = conditions(&app, "DeletionError");
+    let right = if text.is_empty() { said.is_empty() } else { said.len() == 1 && said[0].contains(text) };
+    if app.is_null() || !right {
+        return Err(format!("instead of waiting it says {said:?}: {}", app["metadata"]["finalizers"]));
+    }
+    let states = [&app["status"]["sync"]["status"], &app["status"]["health"]["status"]];
+    if text.contains("resource ") && case.restarted && states.iter().any(|s| *s == "Synced" || *s == "Healthy") {
+        return Err(format!("it is {states:?} although a kind cannot be read"));
+    }
+    for target in case.meanwhile {
+        let object = find(stage, target).await.unwrap_or_default();
+        if object.is_null() || !object["metadata"]["deletionTimestamp"].is_null() {
+            return Err(format!("{target} goes while it should wait"));
+        }
+    }
+    Ok(())
+}
+
+fn play(case: &Case, deaths: Vec<(usize, Moment)>) -> Result<std::ops::Range<usize>, String> {
+    let plan = Plan { deaths: deaths.clone(), ..Plan::default() };
+    let result = stage(plan, async |s| {
+        let result = goes(s, case).await;
+        result.map_err(|problem| {
+            let writes: Vec<String> = s.wire.writes().into_iter().map(|w| format!("{} {}", w.what, w.code)).collect();
+            format!("{problem}\n  {}", writes.join("\n  "))
+        })
+    });
+    result.map_err(|problem| format!("== TIPHYS_CASE='{}' {deaths:?}: {problem}", case.name))
+}
+
+#[test]
+fn what_goes_with_an_application_and_nothing_else() {
+    let cases = cases(CASES, |case| case.name);
+    let wrong = side_by_side(&cases, |case| play(case, Vec::new()).err().into_iter().collect());
+    println!("deletion safety: {} cases of {}", cases.len(), CASES.len());
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+#[test]
+fn the_same_with_a_death_at_each_write() {
+    let cases = some(cases(CASES, |case| case.name), 3);
+    let seed = first_seed();
+    let wrong = side_by_side(&cases, |case| {
+        let writes = match play(case, Vec::new()) {
+            Ok(writes) => writes,
+            Err(problem) => return vec![problem],
+        };
+        let mut deaths: Vec<(usize, Moment)> = writes.flat_map(|at| [(at, Moment::Before), (at, Moment::After)]).collect();
+        if asked().is_some_and(|asked| asked == FEW) && !deaths.is_empty() {
+            let at = Rng::new(seed).below(deaths.len() as u64);
+            deaths = vec![deaths[usize::try_from(at).expect("small")]];
+        }
+        deaths.into_iter().filter_map(|death| play(case, vec![death]).err()).collect()
+    });
+    println!("deletion safety, killed: {} cases of {}", cases.len(), CASES.len());
+    assert!(wrong.is_empty(), "{} are otherwise:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Whether a Deployment waits for what it owns, and whether that goes with it.
+#[test]
+fn fact_86_the_finalizer_is_the_policy() {
+    for (finalizer, waits) in [("finalizer", true), ("finalizer=foreground", true), ("finalizer=background", false)] {
+        stage(Plan::default(), async |stage| {
+            stage.play(&format!("commit\n  configmap one\napp {finalizer}\nsync")).await;
+            let one = find(stage, "configmap/one").await.expect("it was synced");
+            let owner =
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "one", "uid": one["metadata"]["uid"], "blockOwnerDeletion": true});
+            let metadata = json!({"name": "owned", "ownerReferences": [owner], "finalizers": ["example.org/hold"]});
+            let owned = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+            let path = format!("/api/v1/namespaces/{}/configmaps", stage.play.namespace());
+            stage.play.ground.send(Method::POST, &path, Some(&owned)).await.expect("it is new");
+            stage.play("delete app\npass 10s").await;
+            assert_eq!(find(stage, "configmap/one").await.is_some(), waits, "{finalizer}");
+            let owned = find(stage, "configmap/owned").await.expect("it is held");
+            assert!(!owned["metadata"]["deletionTimestamp"].is_null(), "{finalizer}: it goes with its owner");
+            stage.play("edit configmap/owned finalizer=\npass 10s").await;
+            for target in ["configmap/one", "configmap/owned"] {
+                assert!(find(stage, target).await.is_none(), "{finalizer}: {target}");
+            }
+            assert!(stage.first().await.is_null());
+        });
+    }
+}

@@ -1,0 +1,24 @@
+//! How often the API server is asked what would come of a write.
+
+use super::stage::{Stage, stage};
+use crate::wire::Plan;
+
+fn asked(stage: &Stage<'_>) -> usize {
+    stage.wire.writes().iter().filter(|write| write.is_dry_run && write.what.contains("/configmaps/")).count()
+}
+
+/// What was said of a pair that has not changed holds until somebody wants nothing to be remembered.
+#[test]
+fn fact_29_only_a_hard_refresh_asks_again_what_differs() {
+    stage(Plan::default(), async |stage| {
+        stage.play("commit\n  configmap one\n  configmap two").await;
+        stage.play("app annotation:argocd.argoproj.io/compare-options=ServerSideDiff=true\nsync\nrefresh").await;
+        let before = asked(stage);
+        stage.play("refresh\nrefresh\npass 300s").await;
+        assert_eq!(asked(stage), before, "nothing has changed");
+        stage.play("refresh hard").await;
+        assert_eq!(asked(stage), before + 2);
+        stage.play("edit configmap/one k=v").await;
+        assert_eq!(asked(stage), before + 3, "one has changed");
+    });
+}

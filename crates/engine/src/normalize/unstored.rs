@@ -1,0 +1,197 @@
+//! What an API server does not store: null and, in typed fields that it leaves out when they are empty, empty maps and lists.
+//!
+//! Main functions: [`prepare`], for what is applied, and [`canonical`], for comparing. To store nothing and to say nothing is the same.
+
+use crate::{diff::remarshal, normalize::secret};
+use serde_json::{Map, Value};
+use tiphys_apimachinery::{
+    Gvk, Object,
+    schema::{self, TypeKind, TypeRef},
+};
+
+const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// Takes out of a desired object what an API server would store as something else, or differently each time it is applied: null as the value
+/// of a map's key (`""` when the object is created, no key when it is patched), null in the metadata, and `stringData`, which is
+/// write-only, so that a key that leaves it would stay in `data`. A null field elsewhere stays, since a patch removes the live value for it.
+pub fn prepare(object: &mut Object) {
+    if secret::is_secret(object) {
+        fold_string_data(object);
+    }
+    let ty = schema::builtin().type_for(&object.gvk());
+    if let Some(Value::Object(metadata)) = object.0.get_mut("metadata") {
+        metadata.retain(|_, value| !value.is_null());
+        if ty.is_none() {
+            // The JSON merge patch of such a kind would overwrite the whole list, and never be done with that.
+            metadata.retain(|field, value| !matches!(field.as_str(), "finalizers" | "ownerReferences") || !is_empty_list(value));
+        }
+        if let Some(ty) = schema::builtin().definition(METADATA) {
+            drop_null_keys(metadata, ty);
+        }
+    }
+    if let Some(ty) = ty {
+        drop_null_keys(&mut object.0, ty);
+    }
+}
+
+/// Only where all of it is text: what is not, the API server is to refuse in its own words.
+fn fold_string_data(secret: &mut Object) {
+    let Some(Value::Object(plain)) = secret.0.get_mut("stringData") else { return };
+    plain.retain(|_, value| !value.is_null());
+    if plain.values().all(Value::is_string) {
+        secret::fold_string_data(secret);
+    }
+}
+
+fn is_empty_list(value: &Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty)
+}
+
+fn drop_null_keys(map: &mut Map<String, Value>, ty: TypeRef<'_>) {
+    if ty.kind() == TypeKind::Map {
+        map.retain(|_, value| !value.is_null());
+    }
+    for (key, value) in map.iter_mut() {
+        match (value, ty.field(key)) {
+            (Value::Object(inner), Some(field)) => drop_null_keys(inner, field),
+            (Value::Array(list), Some(field)) => {
+                let Some(items) = field.items() else { continue };
+                list.iter_mut().filter_map(Value::as_object_mut).for_each(|item| drop_null_keys(item, items));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A document of this kind without what the API server does not store. Two that are equal then differ in nothing that an apply could change.
+pub fn canonical(document: &Value, gvk: &Gvk) -> Value {
+    let Value::Object(map) = document else { return document.clone() };
+    if let Some(ty) = schema::builtin().type_for(gvk) {
+        return Value::Object(stored(map, Some(ty)));
+    }
+    let mut out = stored(map, None);
+    if let (Some(Value::Object(metadata)), Some(ty)) = (map.get("metadata"), schema::builtin().definition(METADATA)) {
+        out.insert("metadata".into(), Value::Object(stored(metadata, Some(ty))));
+    }
+    Value::Object(out)
+}
+
+fn stored(map: &Map<String, Value>, ty: Option<TypeRef<'_>>) -> Map<String, Value> {
+    let keep = |(key, value): (&String, &Value)| {
+        let field = ty.and_then(|ty| ty.field(key));
+        let value = stored_value(value, field);
+        let empty = match &value {
+            Value::Null => true,
+            Value::Array(list) => list.is_empty() && field.is_some(),
+            // A struct that is no pointer is always there.
+            Value::Object(map) => map.is_empty() && field.is_some_and(|f| f.kind() == TypeKind::Map || f.is_plain_struct()),
+            _ => false,
+        };
+        (!empty || is_kept(ty, key, &value)).then(|| (key.clone(), value))
+    };
+    map.iter().filter_map(keep).collect()
+}
+
+/// Go writes some fields even when they are empty; only null and nothing are the same there. The keys of a map have no rule.
+fn is_kept(ty: Option<TypeRef<'_>>, field: &str, value: &Value) -> bool {
+    let in_map = ty.is_some_and(|ty| ty.kind() == TypeKind::Map);
+    !value.is_null() && (in_map || ty.is_some_and(|ty| remarshal::is_kept_empty(ty, field)))
+}
+
+fn stored_value(value: &Value, ty: Option<TypeRef<'_>>) -> Value {
+    match value {
+        Value::Object(map) => Value::Object(stored(map, ty)),
+        Value::Array(list) => {
+            let items = ty.and_then(|ty| ty.items());
+            Value::Array(list.iter().map(|item| stored_value(item, items)).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(value: Value) -> Object {
+        Object::from_value(value).expect("a map")
+    }
+
+    #[test]
+    fn what_is_applied_has_no_nulls_that_are_stored_as_something_else() {
+        let rows = [
+            // One key alone; the others stay.
+            (
+                json!({"apiVersion": "v1", "kind": "Service", "metadata": {"annotations": {"a": "1", "b": null}, "labels": {"c": null}}}),
+                json!({"apiVersion": "v1", "kind": "Service", "metadata": {"annotations": {"a": "1"}, "labels": {}}}),
+            ),
+            (
+                json!({"apiVersion": "x.io/v1", "kind": "X", "metadata": {"labels": {"a": null, "b": "1"}, "finalizers": [], "ownerReferences": null}, "spec": {"a": null}}),
+                json!({"apiVersion": "x.io/v1", "kind": "X", "metadata": {"labels": {"b": "1"}}, "spec": {"a": null}}),
+            ),
+            // A typed field that is null removes what is live; a key of a map never does the same twice.
+            (
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"strategy": {"type": "Recreate", "rollingUpdate": null},
+                    "template": {"metadata": {"labels": {"a": "1", "b": null}}, "spec": {"nodeSelector": {"x": null}}}}}),
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"strategy": {"type": "Recreate", "rollingUpdate": null},
+                    "template": {"metadata": {"labels": {"a": "1"}}, "spec": {"nodeSelector": {}}}}}),
+            ),
+            (
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": null, "b": ""}}),
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"b": ""}}),
+            ),
+            (
+                json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA==", "b": null}, "stringData": {"c": "y", "d": null}}),
+                json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA==", "c": "eQ=="}}),
+            ),
+            // The API server is to refuse it in its own words.
+            (
+                json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"c": 1, "d": "x"}}),
+                json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"c": 1, "d": "x"}}),
+            ),
+        ];
+        for (given, want) in rows {
+            let mut got = object(given.clone());
+            prepare(&mut got);
+            assert_eq!(Value::Object(got.0), want, "{given}");
+        }
+    }
+
+    #[test]
+    fn what_the_api_server_does_not_store_is_the_same_as_nothing() {
+        let custom = |fields: Value| json!({"apiVersion": "x.io/v1", "kind": "X", "metadata": {"name": "x"}, "spec": fields});
+        let same = |a: &Value, b: &Value| {
+            let gvk = object(a.clone()).gvk();
+            canonical(a, &gvk) == canonical(b, &gvk)
+        };
+        for (name, value) in [
+            ("labels", json!({})),
+            ("annotations", json!({})),
+            ("finalizers", json!([])),
+            ("ownerReferences", json!([])),
+            ("creationTimestamp", Value::Null),
+        ] {
+            let mut with = custom(json!({}));
+            with["metadata"][name] = value;
+            assert!(same(&with, &custom(json!({}))), "{name}");
+        }
+        assert!(same(&custom(json!({"a": null, "b": [{"c": null}]})), &custom(json!({"b": [{}]}))));
+        // A custom resource keeps what is empty.
+        for empty in [json!([]), json!({}), json!("")] {
+            assert!(!same(&custom(json!({"a": empty})), &custom(json!({}))), "{empty}");
+        }
+        let definition =
+            |names: Value| json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": {"names": names}});
+        assert!(same(&definition(json!({"shortNames": [], "categories": null})), &definition(json!({}))));
+        assert!(!same(&definition(json!({"shortNames": ["a"]})), &definition(json!({}))));
+        // A pointer to a struct is stored, if need be empty; an empty text in a map is a value.
+        let pod = |spec: Value| json!({"apiVersion": "v1", "kind": "Pod", "spec": spec});
+        assert!(!same(&pod(json!({"securityContext": {}})), &pod(json!({}))));
+        assert!(same(&pod(json!({"containers": [{"name": "c", "resources": {}}]})), &pod(json!({"containers": [{"name": "c"}]}))));
+        assert!(same(&pod(json!({"tolerations": [], "nodeSelector": {}, "volumes": null})), &pod(json!({}))));
+        assert!(!same(&pod(json!({"nodeSelector": {"a": ""}})), &pod(json!({}))));
+        let secret = |data: Value| json!({"apiVersion": "v1", "kind": "Secret", "data": data});
+        assert!(!same(&secret(json!({"a": ""})), &secret(json!({}))));
+    }
+}

@@ -1,0 +1,81 @@
+//! Kinds that the cluster does not have, or not in the version asked for: which of them this sync defines, and what is said of the others.
+
+use super::{
+    order,
+    step::{Invalid, Step},
+};
+use crate::types::Comparison;
+use serde_json::Value;
+use std::{collections::BTreeMap, sync::Arc};
+use tiphys_apimachinery::{GroupKind, Gvk, Kept};
+
+/// A kind that a CRD among the targets defines.
+pub(super) struct Defined {
+    pub namespaced: bool,
+    /// The cluster does not have the CRD.
+    pub is_created: bool,
+    /// Those served. Empty: the CRD does not say.
+    versions: Vec<String>,
+}
+
+impl Defined {
+    pub fn serves(&self, version: &str) -> bool {
+        self.versions.is_empty() || self.versions.iter().any(|v| v == version)
+    }
+}
+
+/// The kinds defined by CRDs among the targets, hooks included.
+pub(super) fn defined(comparison: &Comparison) -> BTreeMap<GroupKind, Defined> {
+    let resources = comparison.entries.iter().filter_map(|e| Some((e.desired.as_ref()?, e.live.is_none())));
+    let targets = resources.chain(comparison.hooks.iter().map(|hook| (hook, false)));
+    let defined = |(kept, is_created): (&Arc<Kept>, bool)| {
+        let object = kept.object();
+        let (group, kind) = order::defined_kind(&object).filter(|_| object.gvk().group == "apiextensions.k8s.io")?;
+        let served = |v: &Value| v["served"] != Value::Bool(false);
+        let versions = object.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten().filter(|v| served(v));
+        let defined = Defined {
+            namespaced: object.str_at("/spec/scope") != "Cluster",
+            is_created,
+            versions: versions.filter_map(|v| Some(v["name"].as_str()?.to_owned())).collect(),
+        };
+        Some((GroupKind::new(group, kind), defined))
+    };
+    targets.filter(|(kept, _)| kept.kind() == "CustomResourceDefinition").filter_map(defined).collect()
+}
+
+/// Nothing is known of the kind because its group could not be asked.
+pub(super) fn undiscovered(step: &Step, why: &str) -> Invalid {
+    let Gvk { group, kind, .. } = &step.gvk;
+    let (namespace, name) = (&step.result_namespace, &step.key.name);
+    let discovery = format!("failed to discover server resources for group version {}", step.gvk.api_version());
+    Invalid {
+        message: format!("{discovery}, for {group}/{kind} of requested resource {namespace}/{name}: {why}"),
+        reason: format!("{discovery}: {why}"),
+    }
+}
+
+/// Neither the cluster nor this sync has the step's kind.
+pub(super) fn invalid(step: &Step, installed: Option<&Gvk>) -> Invalid {
+    let api_version = step.gvk.api_version();
+    Invalid {
+        reason: format!(
+            "failed to discover server resources for group version {api_version}: the server could not find the requested resource"
+        ),
+        message: not_found(&step.gvk, &step.result_namespace, &step.key.name, installed),
+    }
+}
+
+/// What to do about it. `installed`: the kind as the cluster has it, in another version or, failing that, in another group.
+pub fn not_found(gvk: &Gvk, namespace: &str, name: &str, installed: Option<&Gvk>) -> String {
+    let Gvk { group, version, kind } = gvk;
+    let resource = format!("requested resource {namespace}/{name}");
+    match installed {
+        None => format!(
+            "The Kubernetes API could not find {group}/{kind} for {resource}. Make sure the {kind:?} CRD is installed on the destination cluster."
+        ),
+        Some(Gvk { group: known_group, version: known, kind: known_kind }) => format!(
+            "The Kubernetes API could not find version {version:?} of {group}/{kind} for {resource}. \
+             Version {known:?} of {known_group}/{known_kind} is installed on the destination cluster."
+        ),
+    }
+}

@@ -1,0 +1,108 @@
+//! A server on loopback, and clients that misbehave.
+
+#![allow(dead_code)]
+
+use bytes::Bytes;
+use futures::stream;
+use http::{Request, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody, combinators::BoxBody};
+use std::{convert::Infallible, net::SocketAddr, time::Duration};
+use tiphys_listen::{Builder, Connections, Limits, Received, serve};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Long enough for any machine; nothing is measured with it.
+pub const HANGS: Duration = Duration::from_secs(60);
+
+/// Nothing is too slow.
+pub fn patient() -> Limits {
+    let hour = Duration::from_secs(3600);
+    Limits { total: 20, per_peer: 20, handshake: hour, headers: hour, body: hour, idle: hour, stalled: hour, ping: hour, drain: hour }
+}
+
+/// A client soon is.
+pub const SOON: Duration = Duration::from_millis(150);
+
+pub struct World {
+    pub address: SocketAddr,
+    pub connections: Connections,
+    pub stop: DropGuard,
+}
+
+impl World {
+    pub async fn start(limits: Limits, acceptor: Option<TlsAcceptor>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        Self::serve(listener, Connections::new(limits), acceptor)
+    }
+
+    pub fn serve(listener: TcpListener, connections: Connections, acceptor: Option<TlsAcceptor>) -> Self {
+        let address = listener.local_addr().expect("an address");
+        let stop = CancellationToken::new();
+        let builder = Builder::new(hyper_util::rt::TokioExecutor::new());
+        tokio::spawn(serve(listener, acceptor, builder, |request, _| answer(request), connections.clone(), stop.clone()));
+        Self { address, connections, stop: stop.drop_guard() }
+    }
+
+    pub async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.expect("a connection")
+    }
+
+    pub async fn say(&self, text: &str) -> TcpStream {
+        let mut stream = self.connect().await;
+        stream.write_all(text.as_bytes()).await.expect("it is sent");
+        stream
+    }
+
+    /// One request on a connection of its own; the whole answer, which is empty when there is none.
+    pub async fn ask(&self, text: &str) -> String {
+        let mut stream = self.say(text).await;
+        let mut answer = Vec::new();
+        // A connection that is reset ends the answer as well.
+        let _ = tokio::time::timeout(HANGS, stream.read_to_end(&mut answer)).await.expect("an answer, or an end");
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    pub async fn is_well(&self) {
+        let answer = self.ask("GET /small HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
+    }
+
+    /// Waits until so many connections are open.
+    pub async fn until_open(&self, count: usize) {
+        let reached = async {
+            while self.connections.open() != count {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let why = || format!("{} are open, not {count}", self.connections.open());
+        tokio::time::timeout(HANGS, reached).await.unwrap_or_else(|_| panic!("{}", why()));
+    }
+}
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+async fn answer(request: Request<Received>) -> Answer {
+    let path = request.uri().path().to_owned();
+    let body = match path.as_str() {
+        "/endless" => StreamBody::new(stream::repeat_with(|| Ok(Frame::data(Bytes::from(vec![b'x'; 64 << 10]))))).boxed(),
+        // As a watch without news.
+        "/quiet" => StreamBody::new(stream::pending()).boxed(),
+        "/read" => match request.into_body().collect().await {
+            Ok(all) => http_body_util::Full::new(all.to_bytes()).boxed(),
+            Err(e) => return status(StatusCode::REQUEST_TIMEOUT, &e.to_string()),
+        },
+        _ => return status(StatusCode::OK, "small"),
+    };
+    Response::new(body)
+}
+
+fn status(status: StatusCode, text: &str) -> Answer {
+    let mut response = Response::new(http_body_util::Full::new(Bytes::from(text.to_owned())).boxed());
+    *response.status_mut() = status;
+    response
+}

@@ -1,0 +1,290 @@
+//! What leaves the server. Every reply passes [`Shown::conceal`] before it is encoded, in either encoding: a message type that is not
+//! listed here cannot be a reply.
+//!
+//! Main trait: [`Shown`]. Objects of clusters are masked where they are read (`services::application::live::shown`), and errors when they
+//! are made ([`ApiError`](crate::ApiError)); here are the URLs and messages of our own records.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use tiphys_api::{
+    AppProject, Application,
+    access::{hide_password, without_passwords},
+    application::{ApplicationList, ApplicationSpec, ApplicationWatchEvent},
+    cluster::{Cluster, ClusterList, ConnectionState},
+    operation::{Operation, SyncOperation},
+    project::AppProjectList,
+    repository::{Repository, RepositoryList, RevisionMetadata},
+    resource::ApplicationTree,
+    rpc::{account, application as app, events::EventList, project, repository as repo, session, settings, version},
+    source::ApplicationSource,
+};
+use tiphys_apimachinery::Object;
+use tiphys_engine::diff;
+
+/// A reply.
+pub trait Shown {
+    /// Takes out what nobody may see.
+    fn conceal(&mut self) {}
+}
+
+macro_rules! without_secrets {
+    ($($type:ty),* $(,)?) => {$(impl Shown for $type {})*};
+}
+
+without_secrets!(
+    AppProject,
+    AppProjectList,
+    ApplicationTree,
+    RevisionMetadata,
+    account::Account,
+    account::AccountsList,
+    account::CanIResponse,
+    account::UpdatePasswordResponse,
+    app::ApplicationResourceResponse,
+    app::ApplicationResponse,
+    app::ApplicationSyncWindowsResponse,
+    app::LinksResponse,
+    app::LogEntry,
+    app::ManagedResourcesResponse,
+    app::OperationTerminateResponse,
+    app::ResourceActionsListResponse,
+    project::EmptyResponse,
+    project::GlobalProjectsResponse,
+    project::SyncWindowsResponse,
+    repo::ManifestResponse,
+    repo::Refs,
+    repo::RepoAppDetailsResponse,
+    repo::RepoResponse,
+    session::GetUserInfoResponse,
+    session::SessionResponse,
+    settings::Settings,
+    settings::SettingsPluginsResponse,
+    version::VersionMessage,
+);
+
+fn hide(url: &mut String) {
+    if let Some(hidden) = hide_password(url) {
+        *url = hidden;
+    }
+}
+
+fn tell(message: &mut String) {
+    if message.contains('@') {
+        *message = without_passwords(message);
+    }
+}
+
+impl Shown for ConnectionState {
+    fn conceal(&mut self) {
+        tell(&mut self.message);
+    }
+}
+
+impl Shown for EventList {
+    fn conceal(&mut self) {
+        self.items.iter_mut().for_each(|event| tell(&mut event.message));
+    }
+}
+
+impl Shown for Repository {
+    fn conceal(&mut self) {
+        hide(&mut self.repo);
+        hide(&mut self.proxy);
+        self.connection_state.conceal();
+    }
+}
+
+impl Shown for RepositoryList {
+    fn conceal(&mut self) {
+        self.items.iter_mut().for_each(Shown::conceal);
+    }
+}
+
+impl Shown for Cluster {
+    fn conceal(&mut self) {
+        hide(&mut self.server);
+        hide(&mut self.name);
+        self.connection_state.conceal();
+        self.info.connection_state.conceal();
+    }
+}
+
+impl Shown for ClusterList {
+    fn conceal(&mut self) {
+        self.items.iter_mut().for_each(Shown::conceal);
+    }
+}
+
+impl Shown for project::DetailedProjectsResponse {
+    fn conceal(&mut self) {
+        self.repositories.iter_mut().for_each(Shown::conceal);
+        self.clusters.iter_mut().for_each(Shown::conceal);
+    }
+}
+
+impl Shown for ApplicationSpec {
+    fn conceal(&mut self) {
+        self.source.iter_mut().chain(&mut self.sources).for_each(Shown::conceal);
+        if let Some(hydrator) = &mut self.source_hydrator {
+            hide(&mut hydrator.dry_source.repo_url);
+        }
+        hide(&mut self.destination.server);
+    }
+}
+
+impl Shown for ApplicationSource {
+    fn conceal(&mut self) {
+        hide(&mut self.repo_url);
+    }
+}
+
+impl Shown for ApplicationWatchEvent {
+    fn conceal(&mut self) {
+        self.application.conceal();
+    }
+}
+
+impl Shown for ApplicationList {
+    fn conceal(&mut self) {
+        self.items.iter_mut().for_each(Shown::conceal);
+    }
+}
+
+impl Shown for Application {
+    fn conceal(&mut self) {
+        // Parts are shared with the index; most have nothing to hide and stay so.
+        if spec_has_login(&self.spec) {
+            self.spec.conceal();
+        }
+        if let Some(operation) = &mut self.operation {
+            conceal_operation(operation);
+        }
+        if !status_may_hold_secrets(&self.status) {
+            return;
+        }
+        let status = &mut *self.status;
+        let compared = &mut *status.sync.compared_to;
+        compared.source.conceal();
+        compared.sources.iter_mut().for_each(Shown::conceal);
+        for entry in &mut status.history {
+            entry.source.conceal();
+            entry.sources.iter_mut().for_each(Shown::conceal);
+        }
+        status.conditions.iter_mut().for_each(|condition| tell(&mut condition.message));
+        if let Some(state) = &mut status.operation_state {
+            let state = &mut **state;
+            tell(&mut state.message);
+            conceal_operation(&mut state.operation);
+            if let Some(result) = &mut state.sync_result {
+                result.source.conceal();
+                result.sources.iter_mut().for_each(Shown::conceal);
+                result.resources.iter_mut().for_each(|resource| tell(&mut resource.message));
+            }
+        }
+    }
+}
+
+fn spec_has_login(spec: &ApplicationSpec) -> bool {
+    let dry = spec.source_hydrator.iter().map(|h| &h.dry_source.repo_url);
+    let sources = spec.source.iter().chain(&spec.sources).map(|s| &s.repo_url);
+    sources.chain(dry).chain([&spec.destination.server]).any(|url| url.contains('@'))
+}
+
+fn status_may_hold_secrets(status: &tiphys_api::status::ApplicationStatus) -> bool {
+    let login = |source: &ApplicationSource| source.repo_url.contains('@');
+    let state = status.operation_state.as_ref();
+    let sync = state.and_then(|s| s.operation.sync.as_ref());
+    let result = state.and_then(|s| s.sync_result.as_ref());
+    let compared = &status.sync.compared_to;
+    let in_history = status.history.iter().any(|h| login(&h.source) || h.sources.iter().any(login));
+    in_history
+        || login(&compared.source)
+        || compared.sources.iter().any(login)
+        || status.conditions.iter().any(|c| c.message.contains('@'))
+        || state.is_some_and(|s| s.message.contains('@'))
+        || sync.is_some_and(|s| !s.manifests.is_empty() || s.source.iter().chain(&s.sources).any(login))
+        || result.is_some_and(|r| {
+            login(&r.source) || r.sources.iter().any(login) || r.resources.iter().any(|resource| resource.message.contains('@'))
+        })
+}
+
+fn conceal_operation(operation: &mut Operation) {
+    if let Some(SyncOperation { source, sources, manifests, .. }) = &mut operation.sync {
+        source.iter_mut().chain(sources).for_each(Shown::conceal);
+        manifests.iter_mut().for_each(conceal_manifest);
+    }
+}
+
+/// A manifest that a user gave instead of those in Git.
+fn conceal_manifest(manifest: &mut String) {
+    match serde_json::from_str::<Object>(manifest) {
+        Ok(mut object) => {
+            diff::shown(&mut object, &BTreeSet::new());
+            *manifest = Value::Object(object.0).to_string();
+        }
+        // Nobody knows what is in it.
+        Err(_) => "++++++++".clone_into(manifest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const SECRET: &str = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"a":"CANARY"}}"#;
+
+    fn shown<T: Shown + serde::de::DeserializeOwned + serde::Serialize>(value: Value) -> String {
+        let mut value: T = serde_json::from_value(value).expect("a message");
+        value.conceal();
+        serde_json::to_string(&value).expect("JSON")
+    }
+
+    #[test]
+    fn no_reply_has_a_password() {
+        let source = json!({"repoURL": "https://u:CANARY@h/r.git", "path": "p"});
+        let scp = json!({"repoURL": "u:CANARY@h:r.git", "path": "p"});
+        let operation =
+            json!({"sync": {"source": source, "sources": [scp], "manifests": [SECRET, "kind: Secret\nstringData: {a: CANARY}"]}});
+        let told = "cannot reach https://u:CANARY@h/r.git or u:CANARY@h:r";
+        let app = json!({
+            "metadata": {"name": "a"}, "operation": operation,
+            "spec": {"source": source, "sources": [scp], "destination": {"server": "https://u:CANARY@h"}},
+            "status": {
+                "sync": {"comparedTo": {"source": source, "sources": [scp]}},
+                "history": [{"source": source, "sources": [scp]}],
+                "conditions": [{"type": "ComparisonError", "message": told}],
+                "operationState": {"operation": operation, "message": told, "phase": "Error",
+                    "syncResult": {"source": source, "sources": [scp], "resources": [{"message": told}]}}
+            }
+        });
+        let repository =
+            json!({"repo": "https://u:CANARY@h/r.git", "proxy": "http://p:CANARY@proxy:3128", "connectionState": {"message": told}});
+        let cluster = json!({"server": "https://u:CANARY@h", "name": "https://u:CANARY@h", "connectionState": {"message": told}, "info": {"connectionState": {"message": told}}});
+        let texts = [
+            shown::<Application>(app.clone()),
+            shown::<ApplicationList>(json!({"items": [app]})),
+            shown::<ApplicationWatchEvent>(json!({"type": "ADDED", "application": app})),
+            shown::<ApplicationSpec>(app["spec"].clone()),
+            shown::<Repository>(repository.clone()),
+            shown::<RepositoryList>(json!({"items": [repository]})),
+            shown::<Cluster>(cluster.clone()),
+            shown::<ClusterList>(json!({"items": [cluster]})),
+            shown::<project::DetailedProjectsResponse>(json!({"repositories": [repository], "clusters": [cluster]})),
+        ];
+        for text in texts {
+            assert!(!text.contains("CANARY"), "{text}");
+        }
+        let error = crate::ApiError::plain(told);
+        assert!(!format!("{error} {} {}", error.json(), error.clone().context("doing")).contains("CANARY"));
+    }
+
+    #[test]
+    fn what_has_no_password_stays_as_it_is() {
+        let app = json!({"metadata": {"name": "a"}, "spec": {"source": {"repoURL": "git@h:r.git", "path": "p"}, "destination": {}}});
+        let before: Application = serde_json::from_value(app.clone()).expect("an Application");
+        let mut after = before.clone();
+        after.conceal();
+        assert_eq!(before, after);
+    }
+}
