@@ -20,7 +20,8 @@ use tiphys_testkit::{
 };
 
 /// Scenarios that may come out otherwise, and why.
-const KNOWN: &[(&str, &str)] = &[("ingress", "the simulated cluster has an ingress controller, the real one has none")];
+const KNOWN: &[(&str, &str)] =
+    &[("ingress", "the simulated cluster's ingress controller writes an Event, what stands for one on the real cluster does not")];
 
 fn record() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulation/outcomes.txt")
