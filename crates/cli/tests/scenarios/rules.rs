@@ -41,7 +41,7 @@ pub fn the_api_server_says_what_differs(world: &mut World) {
     let conditions = app.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
     let told = conditions.iter().find(|c| c["type"] == "ComparisonError").map(|c| text(c, "/message")).unwrap_or_default();
     let begin = "Failed to compare desired state to live state: failed to calculate diff: error calculating server side diff: \
-        error running server side apply in dryrun mode for resource Deployment/backend: ";
+        serverSideDiff error: error running server side apply in dryrun mode for resource Deployment/backend: ";
     assert!(told.starts_with(begin) && told.contains("field is immutable"), "{told}");
     let sha = repo.commit(&[("app/backend.yaml", BACKEND.replace("replicas: 1", "replicas: 2").as_str())], &[]);
     world.refresh("asked");

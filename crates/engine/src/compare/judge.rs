@@ -121,7 +121,7 @@ impl Judge<'_> {
             None => return Verdict::Unanswered,
             Some(Ok(predicted)) => diff::server_side(desired, live, predicted, how.include_webhooks, options),
             Some(Err(why)) => Err(format!(
-                "error calculating server side diff: error running server side apply in dryrun mode for resource {}/{}: {why}",
+                "error calculating server side diff: serverSideDiff error: error running server side apply in dryrun mode for resource {}/{}: {why}",
                 live.kind(),
                 live.name()
             )),

@@ -23,7 +23,7 @@ pub fn server_side(
     options: &Options<'_>,
 ) -> Result<Diff, String> {
     as_written(Some(desired), &typed_form(live), predicted, include_webhooks, options)
-        .map_err(|e| format!("error calculating server side diff: {e}"))
+        .map_err(|e| format!("error calculating server side diff: serverSideDiff error: {e}"))
 }
 
 /// The same for a live object that is in Go's form already.

@@ -402,7 +402,7 @@ fn fact_27_a_server_side_difference_is_asked_for_and_taken_from_the_answer() {
     let refused = with(&DryRuns::from([(key, Err("denied by a policy".into()))]), None);
     assert_eq!((refused.sync, refused.entries[0].status), (SyncStatus::Unknown, Some(SyncStatus::Unknown)));
     let text = "ComparisonError: Failed to compare desired state to live state: failed to calculate diff: error calculating server side diff: \
-        error running server side apply in dryrun mode for resource ConfigMap/a: denied by a policy";
+        serverSideDiff error: error running server side apply in dryrun mode for resource ConfigMap/a: denied by a policy";
     assert_eq!(messages(&refused), [text]);
     assert_eq!(with(&DryRuns::new(), Some(&refused)).unanswered.len(), 1);
 }
