@@ -32,7 +32,7 @@ use tiphys_cluster::{
 };
 use tiphys_engine::{
     customize::Customizations,
-    health, permit,
+    health, permit, spec,
     sync::{
         self, Decision, Ending, Observed, OnTimeout, OperationPhase, PROGRESS_ANNOTATION, Progress, SyncPlan, SyncRequest, Timeouts,
         large_prune::LargePrune, window::Windows,
@@ -242,7 +242,8 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
     let problems = pass.spec_problems();
     if let Some(text) = status::error_text(&problems) {
         status::set_conditions(&mut pass.app.status, &problems, &status::BY_SPEC, pass.now);
-        return Err(Failure::error(text));
+        let nowhere = spec::destination(&pass.app.spec.destination, &pass.controller.destinations()).err();
+        return Err(Failure::error(nowhere.unwrap_or(text)));
     }
     let resumed = state.sync_result.as_ref().and_then(Wanted::resumed);
     let (wanted, revisions) = match resumed {
