@@ -9,7 +9,8 @@ use super::{
     error::Error,
     impersonation, known,
     pass::{Again, Pass},
-    refresh::{self, Expiry, Reason},
+    refresh::{self, Expiry, Level, Reason, Refresh},
+    sources::Wanted,
     status,
 };
 use futures::future::join_all;
@@ -109,14 +110,28 @@ async fn advance(pass: &mut Pass<'_>) -> Result<Again, Error> {
             return Ok(None);
         }
         Ok(Progress::Waits) => {
+            show(pass).await?;
             status::set_conditions(&mut pass.app.status, &[], &[ConditionType::DeletionError], pass.now);
             pass.store().await?;
         }
         Ok(Progress::Retries) => {}
-        Ok(Progress::Held(text)) => return refused(pass, text.into()).await,
+        Ok(Progress::Held(text)) => {
+            show(pass).await?;
+            return refused(pass, text.into()).await;
+        }
         Err(why) => return refused(pass, why).await,
     }
     Ok(Some((Reason::LOOK, pause)))
+}
+
+/// Shows what is still there and what is on its way, where that can be told without asking Git, which a deletion does not wait for.
+async fn show(pass: &mut Pass<'_>) -> Result<(), Error> {
+    let known = Wanted::of(&pass.app).is_ok_and(|wanted| pass.memo.loaded(&wanted).is_some_and(|loaded| loaded.is_ok()));
+    if known {
+        let refresh = Refresh { level: Level::Recent, why: "its resources are being deleted".to_owned(), ..Refresh::default() };
+        pass.refresh(&refresh).await?;
+    }
+    Ok(())
 }
 
 /// Whether there is a project that says what may be deleted. The error is why there is none, and what to do.
