@@ -43,6 +43,8 @@ use wire::Wire;
 
 /// Scripts under way at once on the real control plane.
 const SIDE_BY_SIDE: usize = 12;
+/// The same while another controller is recorded, which mostly means waiting until it is still.
+const SIDE_BY_SIDE_RECORDED: usize = 40;
 /// Control planes there for scripts that need one to themselves.
 const LANES: usize = 4;
 
@@ -126,12 +128,14 @@ async fn real() {
     }
     let began = Instant::now();
     let is_external = std::env::var("TIPHYS_SCRIPTS_CONTROLLER").as_deref() == Ok("external");
-    let scripts: Vec<Arc<Script>> = chosen().into_iter().filter(|s| !s.is_for_embedded_only()).map(Arc::new).collect();
+    let mut scripts: Vec<Arc<Script>> = chosen().into_iter().filter(|s| !s.is_for_embedded_only()).map(Arc::new).collect();
+    // A controller that is not ours is not killed.
+    scripts.retain(|s| !(is_external && s.kills()));
     let (alone, together): (Vec<_>, Vec<_>) = scripts.into_iter().partition(|script| script.changes_settings() || script.kills());
     // Ends with a letter, so that no name is a part of another's.
     let run = std::process::id() % 10_000;
     let shared = Arc::new(Ground::real(NAMESPACE).await);
-    let room = Arc::new(tokio::sync::Semaphore::new(SIDE_BY_SIDE));
+    let room = Arc::new(tokio::sync::Semaphore::new(if is_external { SIDE_BY_SIDE_RECORDED } else { SIDE_BY_SIDE }));
     let mut tasks = tokio::task::JoinSet::new();
     for (number, script) in together.into_iter().enumerate() {
         let (ground, room) = (shared.clone(), room.clone());
