@@ -65,11 +65,13 @@ impl ManifestRequest {
         paths.any(|path| path.starts_with('$'))
     }
 
-    /// Whether the same folder gives the same for both, whatever the commit.
-    fn asks_the_same(&self, other: &Self) -> bool {
+    /// Whether the same folder gives the same for both, whatever the commit; `by_cluster`: what the cluster is matters.
+    fn asks_the_same(&self, other: &Self, by_cluster: bool) -> bool {
         !other.no_cache
             && self.several == other.several
-            && (&self.access, &self.source, &self.surroundings) == (&other.access, &other.source, &other.surroundings)
+            && (&self.access, &self.source) == (&other.access, &other.source)
+            && self.surroundings.switched_off == other.surroundings.switched_off
+            && (!by_cluster || self.surroundings == other.surroundings)
             && (&self.app_name, &self.namespace, &self.project) == (&other.app_name, &other.namespace, &other.project)
     }
 
@@ -105,6 +107,8 @@ pub struct Manifests {
 pub(crate) struct Basis {
     /// Without the commit.
     request: ManifestRequest,
+    /// A plain folder is the same whatever the cluster serves, so that a definition that comes or goes anywhere makes nobody read it again.
+    by_cluster: bool,
     /// The Application's folder, and what was looked for elsewhere.
     seen: Vec<(String, Found)>,
 }
@@ -112,7 +116,7 @@ pub(crate) struct Basis {
 impl Manifests {
     /// The same at another commit, if what was read is there, and in memory.
     pub(crate) fn at(&self, (store, id): &Commit, request: &ManifestRequest) -> Option<Self> {
-        let basis = self.basis.as_ref().filter(|basis| basis.request.asks_the_same(request))?;
+        let basis = self.basis.as_ref().filter(|basis| basis.request.asks_the_same(request, basis.by_cluster))?;
         GitFiles::are(store, id.tree, &basis.seen).then(|| Self { revision: id.commit.to_string(), ..self.clone() })
     }
 }
@@ -168,7 +172,8 @@ impl Renderer {
         let by_commit = || Ok::<_, RenderError>(prepare(&sources, &request.params(String::new()))? != prepared);
         let anew = request.refers() || (matches!(prepared.tool, Tool::Helm(_)) && by_commit()?);
         let seen = || [(folder.clone(), own)].into_iter().chain(files.own.noted()).collect();
-        let basis = (!anew).then(|| Arc::new(Basis { request: request.anywhere(), seen: seen() }));
+        let by_cluster = !matches!(prepared.tool, Tool::Directory(_));
+        let basis = (!anew).then(|| Arc::new(Basis { request: request.anywhere(), by_cluster, seen: seen() }));
         Ok(answer(*id, &found, hex(&key), basis))
     }
 

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command, sync::Arc, time::Instant};
 use tiphys_api::source::{ApplicationSource, ApplicationSourceDirectory};
-use tiphys_repo::{ManifestRequest, Manifests, RepoAccess, RepoError, Repos, Since};
+use tiphys_repo::{ManifestRequest, Manifests, RepoAccess, RepoError, Repos, Since, SourceKind, Surroundings};
 
 fn cm(name: &str, value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  v: \"{value}\"\n")
@@ -407,6 +407,15 @@ async fn what_did_not_change_is_known_without_reading() {
     assert!(repos.unchanged(&hard, &app).is_none(), "it is to be rendered anew");
     let elsewhere = ManifestRequest { namespace: "n".into(), ..request(&plain, &third) };
     assert!(repos.unchanged(&elsewhere, &app).is_none(), "another namespace");
+    let on = |source: &ApplicationSource, served: &str| {
+        let surroundings = Surroundings { api_versions: [served.to_owned()].into(), ..Surroundings::default() };
+        ManifestRequest { surroundings, ..request(source, &third) }
+    };
+    assert!(repos.unchanged(&on(&plain, "example.org/v1"), &app).is_some(), "a plain folder does not ask what the cluster serves");
+    assert!(repos.unchanged(&on(&named, "example.org/v1"), &chart).is_none(), "a chart may");
+    let off = Surroundings { switched_off: vec![SourceKind::Directory], ..Surroundings::default() };
+    let jsonnet = ManifestRequest { surroundings: off, ..request(&plain, &third) };
+    assert!(repos.unchanged(&jsonnet, &app).is_none(), "other files count");
 
     write(dir, "values/own.yaml", "name: two");
     let fourth = commit(dir, "Values beside the chart");
