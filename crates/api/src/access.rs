@@ -162,6 +162,15 @@ mod tests {
             assert_eq!(normalize_url(a), normalize_url(b));
         }
         assert_ne!(normalize_url("https://h/a"), normalize_url("ssh://h/a"));
+        for (a, b) in [
+            ("https://h/a", "https://h/b"),
+            ("https://h/a", "https://other/a"),
+            ("https://h/a", "https://h/x/../a"),
+            ("https://h/x/../a", "https://h/y/../a"),
+        ] {
+            assert!(!same_repository(a, b), "{a} {b}");
+        }
+        assert!(same_repository("https://h/x/../a", " https://h/x/../a"), "what is refused is the same as itself");
     }
 
     #[test]

@@ -31,7 +31,7 @@ async fn uids(stage: &Stage<'_>, targets: &[&'static str]) -> Vec<(&'static str,
 }
 
 /// Plays a case; the answer is which writes of the controller belong to the deletion.
-async fn goes(stage: &mut Stage<'_>, case: &Case) -> Result<std::ops::Range<usize>, String> {
+async fn goes(stage: &mut Stage<'_>, case: &Case, killed: bool) -> Result<std::ops::Range<usize>, String> {
     stage.play(case.begin).await;
     let status = stage.first().await["status"].clone();
     if status["operationState"]["phase"] != "Succeeded" && status["sync"]["status"] != "Synced" {
@@ -47,7 +47,9 @@ async fn goes(stage: &mut Stage<'_>, case: &Case) -> Result<std::ops::Range<usiz
         stage.play("refresh").await;
     }
     stage.play("delete app\npass 100s").await;
-    if let Some(text) = case.waits {
+    // What one process knew already another cannot read, so that it waits where the first did not.
+    let unreadable = killed && !case.refused.is_empty() && !stage.first().await.is_null();
+    if let Some(text) = case.waits.or(unreadable.then_some("failed to load state of resource")) {
         waits(stage, case, text).await?;
         stage.wire.plan(|plan| plan.refusals.clear());
         stage.play(case.then).await;
@@ -95,7 +97,7 @@ async fn waits(stage: &Stage<'_>, case: &Case, text: &str) -> Result<(), String>
 fn play(case: &Case, deaths: Vec<(usize, Moment)>) -> Result<std::ops::Range<usize>, String> {
     let plan = Plan { deaths: deaths.clone(), ..Plan::default() };
     let result = stage(plan, async |s| {
-        let result = goes(s, case).await;
+        let result = goes(s, case, !deaths.is_empty()).await;
         result.map_err(|problem| {
             let writes: Vec<String> = s.wire.writes().into_iter().map(|w| format!("{} {}", w.what, w.code)).collect();
             format!("{problem}\n  {}", writes.join("\n  "))
