@@ -21,6 +21,7 @@ pub use skip::skip;
 
 use std::{
     net::{Ipv4Addr, TcpListener},
+    sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
 
@@ -45,8 +46,19 @@ pub fn eventually<T>(timeout: Duration, what: &str, mut ask: impl FnMut() -> Res
     }
 }
 
-/// A port of the loopback address that nobody listens on now.
+/// A port of the loopback address that nobody listens on now, another one at each call. It lies below those that the system gives to connections by
+/// itself (from 32768), one of which would take it before it is listened on.
+///
+/// # Panics
+/// When all are taken.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("it is bound").port()
+    const FIRST: u32 = 21_000;
+    const NUMBER: u32 = 10_000;
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    // Processes side by side begin elsewhere.
+    let begin = std::process::id().wrapping_mul(97);
+    let next = || FIRST + begin.wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed)) % NUMBER;
+    let ports = (0..NUMBER).filter_map(|_| u16::try_from(next()).ok());
+    let mut free = ports.filter(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok());
+    free.next().expect("a free port")
 }
