@@ -343,8 +343,12 @@ async fn one_that_wakes_up_late_writes_nothing() {
     for name in names {
         ground.refresh(name).await;
     }
-    handle.spawn(async { std::thread::sleep(3 * LEASE) });
-    sleep(Duration::from_millis(100)).await;
+    let (sleeps, asleep) = tokio::sync::oneshot::channel();
+    handle.spawn(async {
+        sleeps.send(()).expect("somebody waits for it");
+        std::thread::sleep(3 * LEASE);
+    });
+    asleep.await.expect("it is put to sleep");
     sleeper.written();
     standby.until_holds(1).await;
     ground.synced(&names, 2).await;

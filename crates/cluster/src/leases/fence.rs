@@ -5,7 +5,11 @@
 //! lease again: what was begun under it has gaps.
 
 use crate::error::Error;
-use std::future::Future;
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+};
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
@@ -74,12 +78,49 @@ impl Fence {
         FENCE.try_with(Self::clone).ok()
     }
 
-    /// Sends a request that may change something; `what` it is.
+    /// Sends a request that may change something; `what` it is. Asked at every step, not only when a timer says so: after a pause of the whole
+    /// process a step may be taken before the timers are looked at.
     pub(crate) async fn during<T>(&self, what: impl Fn() -> String, request: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        tokio::select! {
-            biased;
-            () = self.closed() => Err(Error::Fenced { what: what() }),
-            result = request => result,
-        }
+        let (mut closed, mut request) = (pin!(self.closed()), pin!(request));
+        poll_fn(|cx| {
+            if !self.is_open() || closed.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Err(Error::Fenced { what: what() }));
+            }
+            request.as_mut().poll(cx)
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        sync::atomic::{AtomicU32, Ordering},
+        time::Duration,
+    };
+    use tokio::{sync::Notify, task::yield_now};
+
+    #[tokio::test]
+    async fn a_process_that_was_stopped_takes_no_further_step_of_a_request() {
+        let lasts = Duration::from_millis(200);
+        let (_held, tenure) = watch::channel(Tenure { epoch: 1, until: Some(Instant::now() + lasts) });
+        let fence = Fence::of(tenure).expect("it is held");
+        let (steps, go) = (AtomicU32::new(0), Notify::new());
+        let request = async {
+            steps.fetch_add(1, Ordering::Relaxed);
+            go.notified().await;
+            steps.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        let stop = async {
+            yield_now().await;
+            // The request may go on from here, and is asked to before any timer of the runtime is.
+            go.notify_one();
+            std::thread::sleep(lasts * 2);
+        };
+        let (sent, ()) = tokio::join!(fence.during(|| "a request".to_owned(), request), stop);
+        assert!(matches!(sent, Err(Error::Fenced { .. })));
+        assert_eq!(steps.into_inner(), 1, "it had begun, and went no further");
     }
 }
