@@ -167,14 +167,20 @@ async fn begin(pass: &mut Pass<'_>) -> Result<Option<Again>, Error> {
             return Ok(Some(None));
         }
     };
+    // Where an attempt that took too long is followed by another, each has the whole time; else the pauses count, too.
+    let each_has_its_time = limits(pass).then == OnTimeout::Retry;
+    let left = if each_has_its_time { None } else { limit(pass) };
+    if self::state(pass).phase == "Terminating" {
+        pass.memo.running = None;
+        return Ok(None);
+    }
     if let Ok(wait) = Duration::try_from(due.duration_since(pass.now))
         && !wait.is_zero()
     {
-        return Ok(Some(Some((Reason::LOOK, wait))));
+        return Ok(Some(soonest(Some((Reason::LOOK, wait)), left)));
     }
     retry::begin(&mut state);
-    // Where an attempt that took too long is followed by another, each has the whole time.
-    if limits(pass).then == OnTimeout::Retry {
+    if each_has_its_time {
         state.started_at = Some(pass.now.into());
     }
     pass.app.status.operation_state = Some(state);
