@@ -38,6 +38,8 @@ pub fn of(object: &Object) -> Option<Info> {
         ("", "Pod") => pod::fill(object, &mut info),
         ("", "Service") => network::service(object, &mut info),
         ("extensions" | "networking.k8s.io", "Ingress") => network::ingress(object, &mut info),
+        ("networking.istio.io", "VirtualService") => network::virtual_service(object, &mut info),
+        ("networking.istio.io", "ServiceEntry") => network::service_entry(object, &mut info),
         ("argoproj.io", "Application") => {
             if let Some(url) = object.annotation(MANAGED_BY_URL) {
                 info.push("managed-by-url", url);

@@ -1,4 +1,4 @@
-//! Services and Ingresses: what they lead to, and the addresses people reach them at.
+//! Services, Ingresses and what Istio routes by: what they lead to, and the addresses people reach them at.
 
 use super::info::Info;
 use serde_json::Value;
@@ -46,6 +46,34 @@ pub fn ingress(object: &Object, info: &mut Info) {
     let service = |name: String| ResourceRef { kind: "Service".into(), namespace: namespace.to_owned(), name, ..Default::default() };
     let target_refs = targets.into_iter().map(service).collect();
     info.networking = Some(ResourceNetworkingInfo { target_refs, ingress: balancers, external_urls, ..Default::default() });
+}
+
+/// The Services that Istio sends requests to: by the first part of a host's name in the namespace of the second, or in its own.
+pub fn virtual_service(object: &Object, info: &mut Info) {
+    let routes = list(object.pointer("/spec/http")).iter().flat_map(|http| list(http.get("route")));
+    let hosts = routes.filter_map(|route| route.pointer("/destination/host").and_then(Value::as_str));
+    let targets: BTreeSet<(String, String)> = hosts
+        .map(|host| {
+            let mut parts = host.split('.');
+            let name = parts.next().unwrap_or_default();
+            (parts.next().unwrap_or(object.namespace()).to_owned(), name.to_owned())
+        })
+        .collect();
+    let service = |(namespace, name)| ResourceRef { kind: "Service".into(), namespace, name, ..Default::default() };
+    let target_refs = targets.into_iter().map(service).collect();
+    info.networking = Some(ResourceNetworkingInfo { target_refs, external_urls: links(info), ..Default::default() });
+}
+
+/// The Pods that Istio takes for what lies outside of the mesh.
+pub fn service_entry(object: &Object, info: &mut Info) {
+    let Some(selector) = object.pointer("/spec/workloadSelector/labels").and_then(Value::as_object) else { return };
+    let labels = selector.iter().filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())));
+    info.networking = Some(ResourceNetworkingInfo {
+        target_labels: labels.collect(),
+        target_refs: vec![ResourceRef { kind: "Pod".into(), ..Default::default() }],
+        external_urls: links(info),
+        ..Default::default()
+    });
 }
 
 fn links(info: &Info) -> Vec<String> {

@@ -119,6 +119,16 @@ fn fact_100_pods_tell_their_state_in_one_word() {
             "OOMKilled",
             "0/1",
         ),
+        // The containers count once the Pod was initialized, whatever a sidecar does.
+        (
+            json!({"containers": one, "initContainers": [{"name": "a", "restartPolicy": "Always"}]}),
+            json!({"phase": "Running", "conditions": [{"type": "Initialized", "status": "True"}],
+                "initContainerStatuses": [{"name": "a", "started": false, "state": waiting("CrashLoopBackOff")}],
+                "containerStatuses": [{"ready": true, "state": {"running": {}}}]}),
+            false,
+            "Init:CrashLoopBackOff",
+            "1/2",
+        ),
         // One has done its work, another goes on.
         (
             json!({"containers": [{"name": "c"}, {"name": "d"}]}),
@@ -247,6 +257,44 @@ fn fact_100_the_addresses_of_an_ingress() {
     let targets = info::of(&object(old)).and_then(|i| i.networking).expect("networking").target_refs;
     let targets: Vec<_> = targets.iter().map(|t| (t.kind.as_str(), t.namespace.as_str(), t.name.as_str())).collect();
     assert_eq!(targets, [("Service", "ns", "first"), ("Service", "ns", "second")]);
+}
+
+#[test]
+fn fact_100_an_ingress_tells_the_addresses_of_its_balancers() {
+    let ingress = object(json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "i"},
+        "status": {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}, {"hostname": "h", "ip": "10.0.0.2"}, {}]}}}));
+    let networking = info::of(&ingress).and_then(|i| i.networking).expect("networking");
+    let told: Vec<_> = networking.ingress.iter().map(|i| (i.hostname.as_str(), i.ip.as_str())).collect();
+    assert_eq!(told, [("", "10.0.0.1"), ("h", "")]);
+}
+
+#[test]
+fn fact_100_links_are_told_beside_what_the_kind_tells() {
+    for kind in ["Service", "Pod", "ConfigMap"] {
+        let mut linked = of_kind("v1", kind, "x");
+        linked.set_annotation("link.argocd.argoproj.io/docs", "https://docs");
+        let networking = info::of(&linked).and_then(|i| i.networking).expect("networking");
+        assert_eq!(networking.external_urls, ["https://docs"], "{kind}");
+    }
+}
+
+#[test]
+fn fact_100_istio_tells_where_it_leads() {
+    let istio = |kind: &str, spec: Value| {
+        let object = object(
+            json!({"apiVersion": "networking.istio.io/v1", "kind": kind, "metadata": {"name": "i", "namespace": "prod"}, "spec": spec}),
+        );
+        info::of(&object).and_then(|i| i.networking)
+    };
+    let to = |host: &str| json!({"destination": {"host": host}});
+    let routes = json!({"http": [{"route": [to("web"), to("api.other.svc.cluster.local")]}, {"route": [to("web")]}]});
+    let service = istio("VirtualService", routes).expect("networking");
+    let mut targets: Vec<_> = service.target_refs.iter().map(|t| (t.kind.as_str(), t.namespace.as_str(), t.name.as_str())).collect();
+    targets.sort_unstable();
+    assert_eq!(targets, [("Service", "other", "api"), ("Service", "prod", "web")]);
+    let entry = istio("ServiceEntry", json!({"workloadSelector": {"labels": {"app": "web"}}})).expect("networking");
+    assert_eq!((entry.target_labels["app"].as_str(), entry.target_refs.len(), entry.target_refs[0].kind.as_str()), ("web", 1, "Pod"));
+    assert_eq!(istio("ServiceEntry", json!({})), None);
 }
 
 #[test]
