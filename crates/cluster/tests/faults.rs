@@ -99,7 +99,8 @@ impl Fake {
     fn handle(&self, request: &Request<Body>) -> Answer {
         let (path, query) = (request.uri().path().to_owned(), request.uri().query().unwrap_or("").to_owned());
         let mut s = self.state();
-        s.requests.push(format!("{} {path}?{query}", request.method()));
+        let body = request.headers().get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        s.requests.push(format!("{} {path}?{query} {body}", request.method()));
         if let Some(refusals) = s.refusals.get_mut(&path)
             && !refusals.is_empty()
         {
@@ -421,6 +422,8 @@ async fn fact_36_a_migration_that_loses_a_race_begins_with_what_is_there_now() {
         let migrate = Effect::MigrateManagers { step: step(&map), uid: String::new(), manager: "kubectl-client-side-apply".to_owned() };
         let result = executor.run(0, &migrate).await.result;
         let asked = |method: &str| fake.asked(&format!("{method} {NAMED}m"));
+        let other = |r: &&String| r.starts_with("PATCH ") && !r.ends_with(" application/json-patch+json");
+        assert_eq!(fake.state().requests.iter().find(other), None, "managers are only handed over by JSON patches");
         (result.map(drop).map_err(|e| e.message), asked("GET"), asked("PATCH"))
     };
     assert_eq!(migrated(0).await, (Ok(()), 1, 1));

@@ -291,6 +291,38 @@ async fn a_cluster_that_is_to_be_skipped_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn fact_102_a_cluster_whose_secret_names_another_shard_changes_hands() {
+    let ground = Ground::new().await;
+    let mut replicas = Vec::new();
+    for name in ["one", "two"] {
+        let replica = ground.replica(&Handle::current(), name, 2, Sharded::Legacy).await;
+        replica.until_holds(1).await;
+        replicas.push(replica);
+    }
+    let secret = format!("/api/v1/namespaces/{NAMESPACE}/secrets/cluster-1");
+    let shard = async |shard: &str| {
+        ground.send(Method::PATCH, &secret, &json!({"stringData": {"shard": shard}})).await;
+        // Both have heard of it, and what they do because of it is done.
+        sleep(Duration::from_secs(1)).await;
+        replicas.iter().for_each(|r| drop(r.written()));
+    };
+    let who_wrote = || {
+        let of_shard = |shard: usize| replicas.iter().find(|r| r.holds() == [shard]).expect("it is held");
+        [0, 1].map(|shard| of_shard(shard).wrote().contains("moved"))
+    };
+    shard("0").await;
+    ground.application("moved", &ground.servers[1]).await;
+    ground.synced(&["moved"], 1).await;
+    assert_eq!(who_wrote(), [true, false]);
+    shard("1").await;
+    ground.repo.commit(&[("moved/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: moved\n")], &[]);
+    ground.refresh("moved").await;
+    ground.synced(&["moved"], 2).await;
+    assert_eq!(who_wrote(), [false, true]);
+    ground.kube.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_applications_of_one_cluster_are_work_for_several() {
     let ground = Ground::new().await;
     let mut replicas = Vec::new();

@@ -407,10 +407,17 @@ mod tests {
         ]
         .map(str::to_owned)
         .into();
-        for expected in Stage::ORDER {
+        let order = [
+            Stage::Hooks(When::Before),
+            Stage::Resources,
+            Stage::Hooks(When::After),
+            Stage::Cleanup(When::Before),
+            Stage::Cleanup(When::After),
+        ];
+        for expected in order {
             assert_eq!(stage(&finalizers), Some(expected));
             finalizers.retain(|f| !expected.is_held_by(f));
         }
-        assert_eq!((stage(&finalizers), finalizers.len()), (None, 1));
+        assert_eq!((stage(&finalizers), finalizers), (None, vec!["somebody.else/finalizer".to_owned()]));
     }
 }

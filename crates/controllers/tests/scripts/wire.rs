@@ -21,12 +21,13 @@ use std::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 use tiphys_embedded_kube::EmbeddedKube;
 use tiphys_testkit::Rng;
 use tokio::{
     sync::{Notify, mpsc},
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 use tower::{BoxError, ServiceExt};
 
@@ -64,6 +65,8 @@ pub struct Plan {
     pub errors: Option<Errors>,
     /// Requests that are always refused: a part of `METHOD path` (with `$`: its end), and the answer.
     pub refusals: Vec<(String, u16, String)>,
+    /// Requests that take so long to arrive: a part of `METHOD path`, and the time.
+    pub slow: Vec<(String, Duration)>,
     /// Writes of more bytes are refused as too large.
     pub largest: Option<usize>,
 }
@@ -214,6 +217,11 @@ impl Line {
         self.alive().await;
         let method = request.method().clone();
         let (path, query) = (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
+        let what = format!("{method} {path}");
+        let slow = self.wire.state().plan.slow.iter().find(|(part, _)| what.contains(part.as_str())).map(|(_, time)| *time);
+        if let Some(time) = slow {
+            sleep(time).await;
+        }
         let watches = query.contains("watch=true");
         let list = (method == Method::GET && query.contains("limit=")).then(|| format!("{path}?{query}"));
         if let Some(old) = list.as_ref().and_then(|list| self.old_list(list)) {

@@ -325,4 +325,35 @@ mod tests {
             assert_eq!(got, kind(json!([proxy("p"), web("2")])), "in both");
         }
     }
+
+    #[test]
+    fn fact_71_fields_of_trusted_managers_keep_their_live_values() {
+        let desired = deployment(Some(2), json!([{"name": "a", "image": "a:2"}]));
+        let mut live = deployment(Some(4), json!([{"name": "a", "image": "a:1"}]));
+        live["metadata"]["managedFields"] = json!([{"manager": "janitor", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]);
+        let applied_by = |manager: &str| {
+            let rule =
+                IgnoreRule { group: "*".into(), kind: "*".into(), managed_fields_managers: vec![manager.into()], ..IgnoreRule::default() };
+            let rules = [rule];
+            let options = Options { ignore: &rules, ..Options::default() };
+            Value::Object(respecting(&object(desired.clone()), &object(live.clone()), &options).0)
+        };
+        assert_eq!(applied_by("janitor"), deployment(Some(4), json!([{"name": "a", "image": "a:2"}])));
+        assert_eq!(applied_by("somebody"), desired);
+    }
+
+    /// Argo CD's own cases (HTTPProxy): lists of a custom kind whose items are all ignored, in whole or within an item without a name.
+    #[test]
+    fn fact_71_a_list_whose_items_are_all_ignored_is_the_live_one() {
+        let proxy = |entries: Value| {
+            json!({"apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": {"name": "p"},
+                "spec": {"routes": [{"rateLimitPolicy": {"global": {"descriptors": [{"entries": entries}]}}}]}})
+        };
+        let header = json!({"requestHeader": {"headerName": "sample-header", "descriptorKey": "sample-key"}});
+        let matched = json!({"requestHeaderValueMatch": {"headers": [{"name": "sample-key"}], "value": "third"}});
+        let (desired, live) = (proxy(json!([matched, {"requestHeader": {"headerName": "other"}}])), proxy(json!([header])));
+        for expression in [".spec.routes[]", ".spec.routes[].rateLimitPolicy.global.descriptors[].entries[]"] {
+            assert_eq!(applied(&desired, &live, &[], &[expression]), live, "{expression}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Blast radius: a kind, a webhook, a cluster or an Application that is broken never stops the others.
 
 use super::stage::{Stage, stage};
-use crate::wire::Plan;
+use crate::wire::{Moment, Plan};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -147,5 +147,28 @@ fn an_application_that_is_poison() {
         let _: Result<Value, _> = stage.play.ground.send(http::Method::PATCH, &path, Some(&odd)).await;
         stage.act("good-0: refresh").await;
         all_well(stage).await;
+    });
+}
+
+#[test]
+fn fact_11_a_kind_that_cannot_be_read_makes_those_who_have_it_unknown() {
+    stage(Plan::default(), async |stage| {
+        stage.play("commit\n  configmap one\n  secret two\n  /other\n  service three\napp\nsync").await;
+        stage.play("other: app\n  source: {path: other}\nother: sync").await;
+        let writes = stage.wire.writes().len();
+        let refusal = ("GET /api/v1/configmaps".to_owned(), 403, "configmaps is forbidden".to_owned());
+        // What one process knew already the next one cannot read.
+        stage.wire.plan(|plan| (plan.refusals, plan.deaths) = (vec![refusal], vec![(writes, Moment::Before)]));
+        stage.play("refresh\nother: refresh\npass 30s").await;
+        let app = stage.first().await;
+        let told = super::stage::conditions(&app, "ComparisonError");
+        let begin = "Failed to load live state: failed to load state of resource ConfigMap: configmaps is forbidden";
+        assert!(told.len() == 1 && told[0].starts_with(begin), "{told:?}");
+        let status = &app["status"];
+        assert_eq!([&status["sync"]["status"], &status["health"]["status"]], [&json!("Unknown"); 2]);
+        let resources = status["resources"].as_array().cloned().unwrap_or_default();
+        assert_eq!(resources.iter().map(|r| &r["status"]).collect::<Vec<_>>(), [&json!("Unknown"); 2], "of both kinds");
+        let other = stage.app(&format!("{}-other", stage.play.apps[0])).await;
+        assert_eq!(other["status"]["sync"]["status"], "Synced", "it has none of that kind: {}", other["status"]);
     });
 }

@@ -22,3 +22,23 @@ fn fact_29_only_a_hard_refresh_asks_again_what_differs() {
         assert_eq!(asked(stage), before + 3, "one has changed");
     });
 }
+
+/// The hard timeout wants nothing to be remembered; the other one renews what is old, and asks nothing of what has not changed.
+#[test]
+fn fact_76_only_the_hard_timeout_asks_again_what_differs() {
+    stage(Plan::default(), async |stage| {
+        stage.play("settings\n  timeout.reconciliation: 30s\n  timeout.reconciliation.jitter: 0s").await;
+        stage.play("commit\n  configmap one\n  configmap two").await;
+        stage.play("app annotation:argocd.argoproj.io/compare-options=ServerSideDiff=true\nsync\nrefresh").await;
+        let (before, reconciled) = (asked(stage), stage.first().await["status"]["reconciledAt"].clone());
+        stage.play("pass 100s").await;
+        assert_ne!(stage.first().await["status"]["reconciledAt"], reconciled, "it was compared again");
+        assert_eq!(asked(stage), before, "a normal refresh");
+        stage.play("settings\n  timeout.reconciliation: 0s\n  timeout.hard.reconciliation: 120s").await;
+        let before = asked(stage);
+        stage.play("pass 40s").await;
+        assert_eq!(asked(stage), before, "not yet");
+        stage.play("pass 90s").await;
+        assert_eq!(asked(stage), before + 2, "a hard refresh");
+    });
+}

@@ -8,10 +8,12 @@ mod blast;
 mod delete;
 mod dry_runs;
 mod errors;
+mod groups;
 mod harm;
 mod loops;
 mod played;
 mod prune;
+mod retries;
 mod stage;
 mod too_large;
 

@@ -406,3 +406,21 @@ fn fact_27_a_server_side_difference_is_asked_for_and_taken_from_the_answer() {
     assert_eq!(messages(&refused), [text]);
     assert_eq!(with(&DryRuns::new(), Some(&refused)).unanswered.len(), 1);
 }
+
+#[test]
+fn fact_27_what_was_added_to_an_answer_counts_where_it_is_wanted() {
+    let mut answer = live(config_map("a", "1"));
+    answer.0.insert("data".into(), json!({"key": "1", "added": "by a webhook"}));
+    // Nobody owns what was added.
+    let owned = json!({"f:metadata": {"f:annotations": {"f:argocd.argoproj.io/tracking-id": {}}}, "f:data": {"f:key": {}}});
+    let entry =
+        json!({"manager": "argocd-controller", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": owned});
+    answer.metadata_mut().insert("managedFields".into(), json!([entry]));
+    let there = by_key(vec![live(config_map("a", "1"))]);
+    let answers: DryRuns = there.keys().map(|key| (key.clone(), Ok(answer.clone()))).collect();
+    for (include_webhooks, expected) in [(false, SyncStatus::Synced), (true, SyncStatus::OutOfSync)] {
+        let rules = CompareRules { server_side_diff: Some(ServerSideDiff { include_webhooks }), ..rules() };
+        let c = compare(vec![config_map("a", "1")].into(), &there, &rules, &Kinds, None, &answers);
+        assert_eq!((c.sync, c.entries[0].status), (expected, Some(expected)), "{include_webhooks}: {:?}", messages(&c));
+    }
+}

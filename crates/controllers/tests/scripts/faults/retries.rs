@@ -1,0 +1,68 @@
+//! When a failed sync is tried again, and what is told of that.
+
+use super::stage::stage;
+use crate::wire::Plan;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// With a factor of one the pause is the same each time, and the time that is told is the one at which it happens.
+#[test]
+fn fact_59_the_time_of_the_next_attempt_is_told_and_kept() {
+    stage(Plan::default(), async |stage| {
+        let policy = "syncPolicy: {retry: {limit: 2, backoff: {duration: 30m, factor: 1, maxDuration: 1h}}}";
+        stage.play(&format!("commit\n  job before fails hook=PreSync\napp\n  {policy}\nsync")).await;
+        for attempt in 1..=2 {
+            let state = stage.first().await["status"]["operationState"].clone();
+            let finished: Timestamp = state["finishedAt"].as_str().and_then(|at| at.parse().ok()).unwrap_or_else(|| panic!("{state}"));
+            let due = (finished + SignedDuration::from_mins(30)).strftime("%-I:%M%p").to_string();
+            let told = format!("one or more synchronization tasks completed unsuccessfully. Retrying attempt #{attempt} at {due}.");
+            assert_eq!((&state["phase"], &state["message"], &state["retryCount"]), (&json!("Running"), &json!(told), &json!(attempt)));
+            stage.play("pass 28m").await;
+            assert_eq!(stage.first().await["status"]["operationState"], state, "not before its time");
+            stage.play("pass 3m").await;
+        }
+        let state = stage.first().await["status"]["operationState"].clone();
+        assert_eq!(state["message"], "one or more synchronization tasks completed unsuccessfully (retried 2 times).", "{state}");
+        assert_eq!(state["phase"], "Failed");
+    });
+}
+
+/// The worker has an old record when a user ends the sync: what it writes then is refused, and the user's word counts.
+#[test]
+fn fact_63_a_sync_that_is_ended_while_the_worker_runs_stays_ended() {
+    stage(Plan::default(), async |stage| {
+        stage.play("commit\n  deployment web never-ready\n  configmap later wave=1\napp\nsync").await;
+        // The news of it come two seconds late.
+        stage.wire.plan(|plan| plan.lag = 1000);
+        stage.act("terminate").await;
+        sleep(Duration::from_millis(20)).await;
+        stage.wire.plan(|plan| plan.lag = 0);
+        // Meanwhile the sync fails by itself.
+        stage.act("delete deployment/web").await;
+        stage.play("pass 1m").await;
+        let app = stage.first().await;
+        let state = &app["status"]["operationState"];
+        let late = stage.written("/applications/").iter().any(|write| write.ends_with(" 409"));
+        assert!(late, "nothing was written too late: the case proves nothing");
+        assert_eq!((&state["phase"], &state["message"]), (&json!("Failed"), &json!("Operation terminated")), "{state}");
+        assert!(app.get("operation").is_none());
+        let later = stage.play.target("configmap/later").await.expect("a kind");
+        assert!(stage.play.ground.find(&later).await.is_none(), "what comes after it was not applied");
+    });
+}
+
+#[test]
+fn fact_64_a_dry_run_is_no_reason_to_compare_again() {
+    stage(Plan::default(), async |stage| {
+        stage.play("commit\n  configmap settings color=blue\napp\nsync\npush\n  configmap settings color=red\nsync dry-run").await;
+        let (old, new) = (json!(stage.play.commits[0]), json!(stage.play.commits[1]));
+        let app = stage.first().await;
+        assert!(app.get("operation").is_none() && app["status"]["operationState"]["finishedAt"].is_string(), "{app}");
+        assert_eq!(app["status"]["operationState"]["syncResult"]["revision"], new, "of what Git has now");
+        assert_eq!((&app["status"]["sync"]["status"], &app["status"]["sync"]["revision"]), (&json!("Synced"), &old));
+        stage.play("sync").await;
+        assert_eq!(stage.first().await["status"]["sync"]["revision"], new, "a sync that does something is one");
+    });
+}
