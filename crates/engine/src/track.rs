@@ -2,7 +2,10 @@
 //!
 //! Main functions: [`set`] and [`owner`]. The mark is byte for byte Argo CD's, so that either system recognises what the other applied.
 
-use crate::types::{Tracking, TrackingMethod};
+use crate::{
+    marks,
+    types::{Tracking, TrackingMethod},
+};
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 
@@ -166,9 +169,12 @@ pub fn names(live: &Object, tracking: &Tracking) -> bool {
     }
     // What was applied when its kind was in the group `extensions` is the same object in the group that it has now.
     let moved = |id: &TrackingId| id.group == "extensions" && MOVED.contains(&(live.group(), live.kind()));
+    // A hook that has only `generateName` was marked before it got its name.
+    let named_later = |id: &TrackingId| id.name.is_empty() && marks::is_hook(live);
     mark(live, tracking).is_some_and(|id| {
         let group = if moved(&id) { live.group() } else { id.group };
-        TrackingId { group, ..id.clone() }.is_of(live)
+        let name = if named_later(&id) { live.name() } else { id.name };
+        TrackingId { group, name, ..id.clone() }.is_of(live)
     })
 }
 
@@ -300,6 +306,28 @@ mod tests {
             assert_eq!(names(&live, &both), expected, "the annotation decides");
             assert!(names(&live, &Tracking { method: TrackingMethod::Label, ..tracking.clone() }), "a label has no id");
         }
+    }
+
+    #[test]
+    fn the_mark_of_a_hook_with_a_generated_name_has_none() {
+        let tracking = Tracking::annotation("app");
+        let named = |id: &str, hook: Option<(&str, &str)>, namespace: &str| {
+            let mut o = object(namespace);
+            o.set_annotation(TRACKING_ID, id);
+            if let Some((key, value)) = hook {
+                o.set_annotation(key, value);
+            }
+            names(&o, &tracking)
+        };
+        let id = "app:apps/Deployment:prod/";
+        for hook in ["Sync", "PreDelete", "PostDelete"] {
+            assert!(named(id, Some(("argocd.argoproj.io/hook", hook)), "prod"), "{hook}");
+        }
+        assert!(named(id, Some(("helm.sh/hook", "post-install")), "prod"));
+        assert!(!named(id, None, "prod"), "it is no hook");
+        let hook = Some(("argocd.argoproj.io/hook", "Sync"));
+        assert!(!named(id, hook, "other") && !named("app:batch/Job:prod/", hook, "prod"), "of another namespace or kind");
+        assert!(!named("app:apps/Deployment:prod/else", hook, "prod"), "it was made for another one");
     }
 
     #[test]
