@@ -184,6 +184,21 @@ mod tests {
     }
 
     #[test]
+    fn a_list_permits_what_one_names_and_none_denies() {
+        let permits = |patterns: &[&str], text: &str| {
+            let patterns: Vec<String> = patterns.iter().map(|p| (*p).to_owned()).collect();
+            listed(&patterns, |pattern| (pattern != "broken").then(|| pattern == "*" || pattern == text))
+        };
+        let (both, not_b) = (["a", "b"], ["*", "!b"]);
+        assert_eq!(["a", "b", "c"].map(|text| permits(&both, text)), [true, true, false]);
+        assert_eq!(["a", "b"].map(|text| permits(&not_b, text)), [true, false]);
+        assert_eq!(["a", "b"].map(|text| permits(&["!b", "*"], text)), [true, false], "in any order");
+        assert!(!permits(&[], "a") && !permits(&["!b"], "a"), "nothing names it");
+        assert!(!permits(&["broken"], "a") && permits(&["a", "broken"], "a"), "what cannot be read permits nothing");
+        assert!(!permits(&["a", "!broken"], "a"), "and denies everything");
+    }
+
+    #[test]
     fn exclusions_and_inclusions() {
         let of = |groups: &[&str], kinds: &[&str], clusters: &[&str]| {
             let list = |l: &[&str]| l.iter().map(|s| (*s).to_owned()).collect();
@@ -196,6 +211,9 @@ mod tests {
         assert!(excluded(&[], &[of(&[""], &[], &[])], &gk, "c"));
         assert!(!excluded(&[], &[of(&["apps"], &[], &[])], &gk, "c"));
         assert!(excluded(&[of(&["apps"], &[], &[])], &[of(&["apps"], &[], &[])], &gk, "c"));
-        assert!(excluded(&[], &[], &GroupKind::new("", "Event"), "c"));
+        let never = [("", "Event"), ("events.k8s.io", "Event"), ("metrics.k8s.io", "PodMetrics"), ("coordination.k8s.io", "Lease")];
+        assert!(never.iter().all(|(group, kind)| excluded(&[], &[], &GroupKind::new(group, kind), "c")));
+        let others = [("example.org", "Event"), ("", "Lease"), ("coordination.k8s.io", "LeaseCandidate")];
+        assert!(!others.iter().any(|(group, kind)| excluded(&[], &[], &GroupKind::new(group, kind), "c")));
     }
 }

@@ -81,10 +81,10 @@ impl When {
 
 /// Gives an Application the finalizers of the hooks that it has, and takes those of hooks that it has no longer. What could not be read is
 /// no reason to take one.
-pub fn align(finalizers: &mut Vec<String>, comparison: &Comparison) {
-    let complete = !comparison.conditions.iter().any(Condition::is_error);
+pub fn align(finalizers: &mut Vec<String>, hooks: &[Arc<Kept>], conditions: &[Condition]) {
+    let complete = !conditions.iter().any(Condition::is_error);
     for when in When::ALL {
-        let wanted = comparison.delete_hooks.iter().any(|o| when.is(&o.object()));
+        let wanted = hooks.iter().any(|o| when.is(&o.object()));
         for name in [when.finalizer().to_owned(), when.cleanup_finalizer()] {
             match finalizers.iter().position(|f| *f == name) {
                 None if wanted => finalizers.push(name),
@@ -235,4 +235,56 @@ fn named(pass: &Pass<'_>, object: &Object, when: When, taken: &[ResourceKey]) ->
         object.metadata_mut().insert("name".into(), name.into());
     }
     object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tiphys_engine::types::ConditionType;
+
+    const BEFORE: [&str; 2] = ["pre-delete-finalizer.argocd.argoproj.io", "pre-delete-finalizer.argocd.argoproj.io/cleanup"];
+    const AFTER: [&str; 2] = ["post-delete-finalizer.argocd.argoproj.io", "post-delete-finalizer.argocd.argoproj.io/cleanup"];
+
+    fn hook(phase: &str) -> Arc<Kept> {
+        let metadata = json!({"name": phase.to_lowercase(), "annotations": {"argocd.argoproj.io/hook": phase}});
+        let object = Object::from_value(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}));
+        Arc::new(object.expect("an object").into())
+    }
+
+    #[test]
+    fn fact_93_an_application_has_the_finalizers_of_the_hooks_that_it_has() {
+        let (before, after, own) = (hook("PreDelete"), hook("PostDelete"), "example.org/own");
+        let error = Condition::new(ConditionType::ComparisonError, "Git is away");
+        let warning = Condition::new(ConditionType::SharedResourceWarning, "shared");
+        let aligned = |had: &[&[&str]], hooks: &[&Arc<Kept>], conditions: &[&Condition]| {
+            let mut finalizers: Vec<String> = had.iter().flat_map(|f| f.iter()).map(|f| (*f).to_owned()).collect();
+            let hooks: Vec<_> = hooks.iter().map(|h| Arc::clone(h)).collect();
+            let conditions: Vec<_> = conditions.iter().map(|c| (*c).clone()).collect();
+            align(&mut finalizers, &hooks, &conditions);
+            finalizers
+        };
+        for (had, hooks, conditions, has) in [
+            (&[][..], &[][..], &[][..], &[][..]),
+            (&[&[own][..]], &[&before], &[], &[&[own][..], &BEFORE]),
+            (&[], &[&after], &[], &[&AFTER]),
+            (&[&AFTER], &[&after, &before], &[], &[&AFTER, &BEFORE]),
+            (&[&BEFORE, &[own], &AFTER], &[&before, &after], &[], &[&BEFORE, &[own], &AFTER]),
+            (&[&BEFORE, &[own], &AFTER], &[&after], &[], &[&[own], &AFTER]),
+            (&[&BEFORE, &[own], &AFTER], &[], &[&warning], &[&[own]]),
+            // What could not be read is no reason to take one, and none to give none.
+            (&[&BEFORE, &AFTER], &[], &[&warning, &error], &[&BEFORE, &AFTER]),
+            (&[], &[&before], &[&error], &[&BEFORE]),
+        ] {
+            let has: Vec<&str> = has.iter().flat_map(|f| f.iter().copied()).collect();
+            assert_eq!(aligned(had, hooks, conditions), has, "{had:?} {hooks:?} {conditions:?}");
+        }
+    }
+
+    #[test]
+    fn facts_93_94_an_error_says_which_hooks_it_is_of() {
+        let texts = When::ALL.map(|when| [when.name(), when.executing(), when.cleaning()]);
+        let of_before = ["PreDelete", "error executing pre-delete hooks: ", "error cleaning up pre-delete hooks: "];
+        assert_eq!(texts, [of_before, ["PostDelete", "", ""]]);
+    }
 }

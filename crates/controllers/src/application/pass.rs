@@ -156,7 +156,8 @@ impl<'a> Pass<'a> {
             Ok(compared) => {
                 self.memo.lost_sight = 0;
                 if self.app.metadata.deletion_timestamp.is_none() {
-                    super::delete_hooks::align(&mut self.app.metadata.finalizers, &compared.comparison);
+                    let comparison = &compared.comparison;
+                    super::delete_hooks::align(&mut self.app.metadata.finalizers, &comparison.delete_hooks, &comparison.conditions);
                 }
                 if !compared.untold {
                     status::apply_comparison(&mut self.app, &compared.comparison, &compared.facts, self.now);

@@ -193,6 +193,28 @@ mod tests {
     }
 
     #[test]
+    fn metadata_of_the_namespace_that_was_not_synced_is_a_reason() {
+        let blue = json!({"labels": {"color": "blue"}});
+        let red = json!({"labels": {"color": "red"}});
+        let because = |wanted: &serde_json::Value, result: serde_json::Value, reason| {
+            let state = json!({"phase": "Succeeded", "startedAt": "2026-01-01T00:00:00Z", "operation": {}, "syncResult": result});
+            let change = json!({"spec": {"syncPolicy": {"managedNamespaceMetadata": wanted}}, "status": {"operationState": state}});
+            needed(&app(change), reason, EXPIRY, "2026-01-01T00:00:10Z".parse().expect("a time")).map(|r| (r.level, r.why))
+        };
+        let synced = |metadata: &serde_json::Value| json!({"revision": "r", "managedNamespaceMetadata": metadata});
+        let differs = Some((Level::Latest, "spec.syncPolicy.managedNamespaceMetadata differs".to_owned()));
+        assert_eq!(because(&blue, synced(&red), Reason::LOOK), differs);
+        assert_eq!(because(&blue, synced(&json!(null)), Reason::at(Level::Recent)), differs);
+        assert_eq!(because(&blue, synced(&blue), Reason::LOOK), None);
+        assert_eq!(because(&json!(null), synced(&red), Reason::LOOK), None, "nothing is wanted any more");
+        assert_eq!(because(&blue, json!(null), Reason::LOOK), None, "it was never synced");
+        for level in [Level::Latest, Level::ForceResolve] {
+            let asked = Some((level, "controller refresh requested".to_owned()));
+            assert_eq!(because(&blue, synced(&red), Reason::at(level)), asked, "that does as much");
+        }
+    }
+
+    #[test]
     fn fact_76_a_timeout_of_zero_never_expires() {
         let far: Timestamp = "2027-01-01T00:00:00Z".parse().expect("a time");
         let never = Expiry { soft: SignedDuration::ZERO, hard: SignedDuration::ZERO };
