@@ -389,6 +389,8 @@ mod tests {
         assert_eq!(held(&slow, now), Progress::Waits);
         let later = now + SignedDuration::from_secs(30);
         assert_eq!(held(&slow, later), Progress::Held("waiting for /ConfigMap/ns/slow to be deleted, which is held by a/b".into()));
+        let silent = [object("ConfigMap", "silent", leaving(&[]))];
+        assert_eq!(held(&silent, later), Progress::Held("waiting for /ConfigMap/ns/silent to be deleted".into()));
         let mut child = leaving(&["a/b"]);
         child["status"]["conditions"] = json!([{"type": "SyncError", "message": "x"}, {"type": "DeletionError", "message": "why"}]);
         let child = [object("Application", "child", child)];

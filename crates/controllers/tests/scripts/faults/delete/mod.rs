@@ -14,7 +14,9 @@ use crate::wire::{Moment, Plan};
 use cases::{CASES, Case};
 use http::Method;
 use serde_json::{Value, json};
+use std::time::Duration;
 use tiphys_testkit::{Rng, first_seed};
+use tokio::time::sleep;
 
 /// The object; `None`: it is not there, or its kind is not.
 async fn find(stage: &Stage<'_>, target: &str) -> Option<Value> {
@@ -132,6 +134,32 @@ fn the_same_with_a_death_at_each_write() {
     });
     println!("deletion safety, killed: {} cases of {}", cases.len(), CASES.len());
     assert!(wrong.is_empty(), "{} are otherwise:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// An object is deleted as it was judged: what somebody keeps at the last moment stays, and any other change does not matter.
+#[test]
+fn what_changes_while_it_is_deleted_is_judged_again() {
+    for (change, stays) in [
+        ("key=other", false),
+        ("options=Delete=false", true),
+        ("options=Delete=confirm", true),
+        ("annotation:argocd.argoproj.io/tracking-id=another:/ConfigMap:$NS/one", true),
+    ] {
+        let slow = vec![("DELETE /api/v1/namespaces/".to_owned(), Duration::from_secs(2))];
+        stage(Plan { slow, ..Plan::default() }, async |stage| {
+            stage.play("commit\n  configmap one\n  configmap two\napp finalizer\nsync").await;
+            stage.act("delete app").await;
+            sleep(Duration::from_secs(1)).await;
+            stage.act(&format!("edit configmap/one {change}")).await;
+            stage.play("pass 30s").await;
+            let refused = stage.written("/configmaps/one").iter().any(|write| write.starts_with("DELETE") && write.ends_with(" 409"));
+            assert!(refused, "{change}: it was not on its way: {:?}", stage.written("/configmaps/"));
+            let one = find(stage, "configmap/one").await;
+            let is_kept = one.as_ref().is_some_and(|one| one["metadata"]["deletionTimestamp"].is_null());
+            assert_eq!((is_kept, one.is_some()), (stays, stays), "{change}");
+            assert!(find(stage, "configmap/two").await.is_none(), "{change}");
+        });
+    }
 }
 
 /// Whether a Deployment waits for what it owns, and whether that goes with it.
