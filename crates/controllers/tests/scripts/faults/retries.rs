@@ -1,7 +1,7 @@
 //! When a failed sync is tried again, and what is told of that.
 
 use super::stage::stage;
-use crate::wire::Plan;
+use crate::wire::{Moment, Plan};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use std::time::Duration;
@@ -65,4 +65,34 @@ fn fact_64_a_dry_run_is_no_reason_to_compare_again() {
         stage.play("sync").await;
         assert_eq!(stage.first().await["status"]["sync"]["revision"], new, "a sync that does something is one");
     });
+}
+
+/// What was pushed between two waves belongs to the next sync, although the process that resumes this one could see it: with one source and with
+/// several, named and not.
+#[test]
+fn a_sync_that_is_resumed_keeps_its_revision_from_the_first_write_on() {
+    for (several, revision) in [(false, ""), (false, " revision=1"), (true, "")] {
+        let slow = vec![("POST /api/v1/namespaces/".to_owned(), Duration::from_secs(2))];
+        stage(Plan { slow, ..Plan::default() }, async |stage| {
+            let sources = if several { "\n  source: null\n  sources: [{repoURL: $REPO, path: app, targetRevision: HEAD}]" } else { "" };
+            stage.play(&format!("commit\n  configmap one color=old\n  configmap two color=old wave=1\napp{sources}")).await;
+            let old = json!(stage.play.commits[0]);
+            stage.act(&format!("sync{revision}")).await;
+            sleep(Duration::from_secs(1)).await;
+            stage.act("push\n  configmap one color=new\n  configmap two color=new wave=1").await;
+            let first = stage.wire.writes().len();
+            stage.wire.plan(|plan| plan.deaths = vec![(first, Moment::After)]);
+            stage.play("pass 1m").await;
+            let state = stage.first().await["status"]["operationState"].clone();
+            assert_eq!(state["phase"], "Succeeded", "{state}");
+            let result = &state["syncResult"];
+            assert_eq!(if several { &result["revisions"][0] } else { &result["revision"] }, &old, "{several} {revision:?}");
+            for name in ["one", "two"] {
+                let path = stage.play.target(&format!("configmap/{name}")).await.expect("a kind");
+                let map = stage.play.ground.find(&path).await.expect("it was applied");
+                assert_eq!(map["data"]["color"], "old", "{several} {revision:?}: {name}");
+            }
+            stage.wire.plan(|plan| assert!(plan.deaths.is_empty(), "it did not die: the case proves nothing"));
+        });
+    }
 }
