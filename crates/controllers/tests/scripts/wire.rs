@@ -235,7 +235,7 @@ impl Line {
             Harm::Refused(code, message, wait) => {
                 let answer = refusal(*code, message, *wait);
                 if method != Method::GET {
-                    self.note(&format!("{method} {path}"), is_dry_run, answer.status(), &[]);
+                    self.note(&what, is_dry_run, answer.status(), &[]);
                 }
                 return answer;
             }
@@ -250,7 +250,7 @@ impl Line {
         }
         let bytes = body.map_err(Into::into).boxed_unsync().collect().await.map(|b| b.to_bytes()).unwrap_or_default();
         if method != Method::GET {
-            self.note(&format!("{method} {path}"), is_dry_run, parts.status, &bytes);
+            self.note(&what, is_dry_run, parts.status, &bytes);
         }
         if let Some(list) = list.filter(|_| self.process == 1 && parts.status.is_success()) {
             self.wire.state().lists.entry(list).or_insert_with(|| bytes.clone());

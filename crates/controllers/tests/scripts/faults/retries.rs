@@ -1,4 +1,4 @@
-//! When a failed sync is tried again, and what is told of that.
+//! Syncs that are tried again, ended or resumed: when that happens, with which revision, and what is told of it.
 
 use super::stage::stage;
 use crate::wire::{Moment, Plan};
