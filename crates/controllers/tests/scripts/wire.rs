@@ -5,6 +5,7 @@
 
 mod answer;
 mod held;
+mod plan;
 
 use answer::{cut, refusal, status, streamed, whole};
 use bytes::{Bytes, BytesMut};
@@ -13,6 +14,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body::Body as _;
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use kube::client::Body;
+pub use plan::{Errors, Fate, Moment, Plan};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,62 +23,13 @@ use std::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 use tiphys_embedded_kube::EmbeddedKube;
-use tiphys_testkit::Rng;
 use tokio::{
     sync::{Notify, mpsc},
     time::{Instant, sleep, sleep_until},
 };
 use tower::{BoxError, ServiceExt};
-
-/// Whether a write had been done when the process died of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Moment {
-    Before,
-    After,
-}
-
-/// What becomes of an event of a watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It is never seen, and the watch is told that its history is gone.
-    Dropped,
-    /// It is seen only as a part of what the same object became next.
-    Merged,
-    /// The connection breaks in the middle of it.
-    Broken,
-}
-
-/// The harm that is done.
-#[derive(Clone, Debug, Default)]
-pub struct Plan {
-    /// At which writes, counted over all processes, the process dies.
-    pub deaths: Vec<(usize, Moment)>,
-    /// The write that is refused because somebody else has written meanwhile.
-    pub conflict: Option<usize>,
-    /// Which event meets which fate.
-    pub event: Option<(usize, Fate)>,
-    /// Watches are so many events behind.
-    pub lag: usize,
-    /// A process that was started again first sees lists as the one before it saw them.
-    pub old_lists: bool,
-    pub errors: Option<Errors>,
-    /// Requests that are always refused: a part of `METHOD path` (with `$`: its end), and the answer.
-    pub refusals: Vec<(String, u16, String)>,
-    /// Requests that take so long to arrive: a part of `METHOD path`, and the time.
-    pub slow: Vec<(String, Duration)>,
-    /// Writes of more bytes are refused as too large.
-    pub largest: Option<usize>,
-}
-
-/// Every request meets harm with this probability.
-#[derive(Clone, Debug)]
-pub struct Errors {
-    pub rng: Rng,
-    pub percent: u64,
-}
 
 /// What came of a write.
 #[derive(Clone, Debug)]
