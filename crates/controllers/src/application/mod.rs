@@ -9,6 +9,7 @@ mod delete;
 mod delete_hooks;
 mod ending;
 mod error;
+mod identity;
 mod impersonation;
 mod known;
 mod lookup;

@@ -7,7 +7,7 @@ use super::{
     auto_sync, compare,
     ending::{self, finish},
     error::Error,
-    impersonation,
+    identity, impersonation,
     pass::{Again, Pass, soonest},
     refresh::{Level, Reason, Refresh},
     results::{from_wire, to_wire},
@@ -18,7 +18,6 @@ use super::{
 };
 use crate::runtime::standing;
 use jiff::Timestamp;
-use sha2::{Digest, Sha256};
 use std::{sync::Arc, time::Duration};
 use tiphys_api::{
     constants,
@@ -115,22 +114,10 @@ async fn is_current(pass: &mut Pass<'_>) -> Result<bool, Error> {
 }
 
 /// Stores which revisions and sources the operation stands for, before anything is done with them: a process that resumes it must not resolve a
-/// branch again. A dry run does nothing, and what an operation names completely needs no second record.
+/// branch again.
 async fn remember_revisions(pass: &mut Pass<'_>) -> Result<(), Error> {
-    let state = state(pass);
-    let (sync, result) = (state.operation.sync.unwrap_or_default(), state.sync_result.unwrap_or_default());
-    let names_sources =
-        if result.sources.is_empty() { sync.source.as_ref() == Some(&result.source) } else { sync.sources == result.sources };
-    let names_revisions = if result.sources.is_empty() { sync.revision == result.revision } else { sync.revisions == result.revisions };
     let stored = pass.before.status.operation_state.as_ref().and_then(|s| s.sync_result.as_ref());
-    let is_stored = stored.is_some_and(|stored| {
-        (&stored.revision, &stored.revisions, &stored.source, &stored.sources)
-            == (&result.revision, &result.revisions, &result.source, &result.sources)
-    });
-    if is_stored || sync.dry_run || (names_sources && names_revisions) {
-        return Ok(());
-    }
-    pass.store().await
+    if identity::is_remembered(stored, &state(pass)) { Ok(()) } else { pass.store().await }
 }
 
 /// The state of the running operation.
@@ -225,12 +212,8 @@ async fn barred(pass: &mut Pass<'_>) -> Result<Option<Duration>, Error> {
 /// The same for every look at one attempt of one operation, whoever looks; different for the next attempt.
 fn operation_id(pass: &Pass<'_>) -> String {
     let state = state(pass);
-    let mut hash = Sha256::new();
-    hash.update(&pass.app.metadata.uid);
-    hash.update(state.started_at.map_or(0, |t| t.seconds).to_le_bytes());
-    hash.update(state.retry_count.to_le_bytes());
-    hash.update(pass.app.status.history.last().map_or(-1, |h| h.id).to_le_bytes());
-    hash.finalize().iter().take(8).map(|b| format!("{b:02x}")).collect()
+    let started = state.started_at.map_or(0, |t| t.seconds);
+    identity::id(&pass.app.metadata.uid, started, state.retry_count, pass.app.status.history.last().map(|h| h.id))
 }
 
 /// From the operation to a plan.
@@ -401,8 +384,7 @@ async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Erro
 
 /// A dry run tells its plan where that was asked for.
 fn with_plan(pass: &Pass<'_>, running: &Running, message: String) -> String {
-    let asked = state(pass).operation.info.iter().any(|i| i.name == constants::SHOW_PLAN && i.value == "true");
-    if asked && running.request.dry_run { format!("{message}\n{}", running.plan) } else { message }
+    if running.request.dry_run && identity::shows_plan(&state(pass).operation) { format!("{message}\n{}", running.plan) } else { message }
 }
 
 fn decide(running: &Running, now: Timestamp) -> Decision {

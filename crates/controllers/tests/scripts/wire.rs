@@ -50,8 +50,8 @@ struct State {
     hooks: BTreeMap<(String, String), BTreeSet<String>>,
     /// Of each Application the times at which its operations began.
     started: BTreeSet<(String, String)>,
-    /// The first answer to each list of the first process.
-    lists: BTreeMap<String, Bytes>,
+    /// The first answer to each list that each process had.
+    lists: BTreeMap<(usize, String), Bytes>,
     /// Lists that this process has asked for.
     listed: BTreeSet<String>,
     harm: BTreeMap<&'static str, usize>,
@@ -205,8 +205,8 @@ impl Line {
         if method != Method::GET {
             self.note(&what, is_dry_run, parts.status, &bytes);
         }
-        if let Some(list) = list.filter(|_| self.process == 1 && parts.status.is_success()) {
-            self.wire.state().lists.entry(list).or_insert_with(|| bytes.clone());
+        if let Some(list) = list.filter(|_| parts.status.is_success()) {
+            self.wire.state().lists.entry((self.process, list)).or_insert_with(|| bytes.clone());
         }
         match harm {
             Harm::Death(_) => self.die().await,
@@ -228,12 +228,13 @@ impl Line {
         std::future::pending().await
     }
 
-    fn old_list(&self, list: &String) -> Option<Bytes> {
+    fn old_list(&self, list: &str) -> Option<Bytes> {
         let mut state = self.wire.state();
-        if self.process == 1 || !state.plan.old_lists || !state.listed.insert(list.clone()) {
+        if !state.plan.old_lists.is_some_and(|part| list.contains(part)) || !state.listed.insert(list.to_owned()) {
             return None;
         }
-        let old = state.lists.get(list).cloned();
+        // A process takes two numbers: one alive, one dead.
+        let old = self.process.checked_sub(2).and_then(|before| state.lists.get(&(before, list.to_owned())).cloned());
         if old.is_some() {
             *state.harm.entry("old list").or_default() += 1;
         }

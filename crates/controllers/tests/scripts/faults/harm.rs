@@ -80,7 +80,12 @@ fn a_new_process_that_first_sees_the_past() {
         name: "time travel",
         // Whoever sees settings and projects of the past does what they said: a sync of a project that is not there yet is tried again later.
         fits: |script| !script.changes_settings() && !script.changes_projects(),
-        any: |r, rng| Plan { deaths: vec![death(rng, r.played().writes.len())], old_lists: true, lag: below(rng, 6), ..Plan::default() },
+        any: |r, rng| Plan {
+            deaths: vec![death(rng, r.played().writes.len())],
+            old_lists: Some("/"),
+            lag: below(rng, 6),
+            ..Plan::default()
+        },
         all: None,
         judge: as_without,
     });

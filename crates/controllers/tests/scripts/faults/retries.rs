@@ -96,3 +96,30 @@ fn a_sync_that_is_resumed_keeps_its_revision_from_the_first_write_on() {
         });
     }
 }
+
+/// A new process whose first list of Applications comes from the past sees a sync that ended long ago as running. Who went on with it would run its hooks again.
+#[test]
+fn a_sync_that_has_ended_is_not_resumed_by_whoever_sees_the_past() {
+    stage(Plan::default(), async |stage| {
+        stage.play("commit\n  job before hook=PreSync delete=HookSucceeded\n  configmap settings color=blue\napp").await;
+        stage.wire.plan(|plan| plan.slow = vec![("POST /apis/batch/v1/".to_owned(), Duration::from_secs(2))]);
+        stage.act("sync").await;
+        sleep(Duration::from_secs(1)).await;
+        // The second process finds the sync running, and ends it.
+        let next = stage.wire.writes().len();
+        stage.wire.plan(|plan| (plan.deaths, plan.slow) = (vec![(next, Moment::After)], Vec::new()));
+        stage.play("pass 1m").await;
+        assert_eq!(stage.first().await["status"]["operationState"]["phase"], "Succeeded");
+        // The third has the Application as the second first had it, and the news come late.
+        let next = stage.wire.writes().len();
+        stage.wire.plan(|plan| (plan.deaths, plan.old_lists, plan.lag) = (vec![(next, Moment::After)], Some("/applications"), 1000));
+        stage.act("refresh").await;
+        sleep(Duration::from_secs(20)).await;
+        stage.wire.plan(|plan| assert!(plan.deaths.is_empty(), "it did not die: the case proves nothing"));
+        stage.wire.plan(|plan| plan.lag = 0);
+        stage.play("pass 1m").await;
+        assert_eq!(stage.first().await["status"]["operationState"]["phase"], "Succeeded");
+        let made: Vec<_> = stage.written("/jobs").into_iter().filter(|write| write.starts_with("POST ")).collect();
+        assert_eq!(made.len(), 1, "{made:?}");
+    });
+}

@@ -32,8 +32,8 @@ pub struct Plan {
     pub event: Option<(usize, Fate)>,
     /// Watches are so many events behind.
     pub lag: usize,
-    /// A process that was started again first sees lists as the one before it saw them.
-    pub old_lists: bool,
+    /// A process that was started again first sees the lists whose path has this part as the one before it saw them.
+    pub old_lists: Option<&'static str>,
     pub errors: Option<Errors>,
     /// Requests that are always refused: a part of `METHOD path` (with `$`: its end), and the answer.
     pub refusals: Vec<(String, u16, String)>,
